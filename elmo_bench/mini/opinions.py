@@ -7,7 +7,7 @@ learn their side.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -127,18 +127,20 @@ class Reviews(WorldSampler):
             word, value = self.world.opinions[kind, side, self._topic].draw(self.chance)
             return OpinionTree(value, inflected(word, tag))
         if name == "NAME":
-            return self._name()
+            return self._name(("composition", "person"))
+        if name == "TITLE":
+            return self._name(("composition",))
         if name == "THING":
             group = self.chance.one_of(("person", "place", "animal"))
             return OpinionTree(0, self.lexicon.nouns[group].draw(self.chance).form)
-        if name == "KIND":
-            self._topic = self.chance.one_of(list(REVIEWS["kinds"]))
+        if name in ("KIND", "TOLD"):
+            self._topic = "told" if name == "TOLD" else self.chance.one_of(list(REVIEWS["kinds"]))
             kinds = REVIEWS["kinds"][self._topic].split()
             self._kind_said = self.chance.one_of([kind for kind in kinds if kind != self._kind_said])
             return OpinionTree(0, self._kind_said)
         return OpinionTree(0, self.chance.one_of(template.split("|")))
 
-    def _name(self) -> OpinionTree:
-        entity = self.world.entities[self.chance.one_of(("composition", "person"))].draw(self.chance)
+    def _name(self, classes: Sequence[str]) -> OpinionTree:
+        entity = self.world.entities[self.chance.one_of(classes)].draw(self.chance)
         words = (OpinionTree(0, word) for word in (entity.name if self.chance.happens(0.4) else entity.short))
         return reduce(lambda before, word: OpinionTree(0, "", (before, word)), words)

@@ -99,16 +99,15 @@ class Passages(WorldSampler):
         slot, subject = event.filled()[style.passive]
         rest = [(role, part) for role, part in self._asking.complements(event, style.passive) if role not in dropped]
         preposition = next((slot.preposition for slot in event.frame.obliques if slot.label == asked), "")
-        parts = [
-            *(part for role, part in rest if not role.startswith("ARGM")),
-            phrase(preposition),
-            *(part for role, part in rest if role.startswith("ARGM")),
-        ]
+        parts = [part for role, part in rest if not role.startswith("ARGM")]
+        circumstances = [part for role, part in rest if role.startswith("ARGM")]
+        early = [*circumstances, ","] if preposition and circumstances else []  # not: rent from in 1906
+        parts += [phrase(preposition)] if preposition else circumstances
         if asked == slot.label:
             return sentence(self._word(subject), *verb(event, style, asked=True), *parts, end="?")
         word = phrase(ASKED[asked]) if asked in ASKED else self._word(_fillers(event)[asked])
         first, *others = verb(event, style, inverted=True)
-        return sentence(word, first, self._asking.subject(event, style.passive), *others, *parts, end="?")
+        return sentence(*early, word, first, self._asking.subject(event, style.passive), *others, *parts, end="?")
 
     def _word(self, asked: Filler) -> Phrase:
         """The question word: who, what, or which with a hypernym."""

@@ -2,19 +2,21 @@
 
 The hypothesis is drawn first, from one distribution for all three labels, and only then a premise that entails it,
 contradicts it or is neutral. So the hypothesis alone says nothing about the label. As in SNLI, both sentences speak of
-the same scene: another kind of person, animal or thing, or another action, contradicts; another place does not.
+the same scene: another kind of person, animal or thing contradicts, and an action that nobody does meanwhile (the table
+`excludes`); another place does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from elmo_bench.mini.language.chance import Chance
+from elmo_bench.mini.language.chance import Chance, Ranked
 from elmo_bench.mini.language.clauses import Clauses, Style
-from elmo_bench.mini.language.english import THINGS, WORDS
+from elmo_bench.mini.language.english import WORDS
 from elmo_bench.mini.language.events import INDEFINITE, Common, Event, Events
 from elmo_bench.mini.language.lexicon import Frame, Noun
 from elmo_bench.mini.language.phrases import Sentence, sentence
@@ -22,6 +24,8 @@ from elmo_bench.mini.language.voices import Voice
 from elmo_bench.mini.language.world import World
 
 LABELS = ("entailment", "neutral", "contradiction")
+EXCLUDED = {frozenset((one, other)) for one, others in WORDS["excludes"].items() for other in others.split()}
+SUBJECTS = ("person", "animal")  # the classes of whoever does something
 Change = Callable[[Event], Event]
 
 
@@ -47,6 +51,8 @@ class Scenes(Events):
         super().__init__(chance, world)
         self._clauses = Clauses(chance, Voice(chance))
         self._actions = [frame for frame in self.lexicon.frames.values() if frame.action]
+        nouns = [noun for group in self.lexicon.hypernyms for noun in self.lexicon.nouns[group].items]
+        self._uses = Counter((noun.form, noun.cls) for noun in nouns)
 
     def draw(self, label: int | None = None) -> ScenePair:
         """A pair of different sentences, with this label if one is given."""
@@ -57,7 +63,7 @@ class Scenes(Events):
 
     def _pair(self, label: str) -> ScenePair:
         hypothesis = self._hypothesis()
-        negated = self.chance.happens(0.15)
+        negated = bool(self._others(hypothesis)) and self.chance.happens(0.15)
         premise = self._special(hypothesis)
         if label == "neutral":
             premise = self.chance.one_of(self._details(hypothesis))(premise)
@@ -78,21 +84,22 @@ class Scenes(Events):
         frame = chance.one_of(self._actions)
         verbs = self.lexicon.verbs[frame.name]
         verb = verbs.items[0] if chance.happens(0.4) else verbs.draw(chance)
-        subject = self._thing(chance.one_of(("person", "person", frame.subject.classes[-1])))
+        subject = self._thing(chance.one_of(("person", "person", frame.subject.classes[-1])), SUBJECTS)
         scene = Event(verb, subject, self._object(frame), place=self._place())
         return scene if self._details(scene) else self._hypothesis()
 
-    def _thing(self, wanted: str) -> Common:
+    def _thing(self, wanted: str, allowed: Sequence[str]) -> Common:
         """A noun or its hypernym, possibly with a number and an adjective."""
-        drawn = self.common(wanted)
+        while not self._is_decided((drawn := self.common(wanted)).noun, allowed):
+            pass
         general = self.lexicon.hypernyms[drawn.noun.group]
         return replace(drawn, noun=general) if self.chance.happens(0.4) else drawn
 
     def _object(self, frame: Frame) -> Common | None:
-        return self._thing(self.chance.one_of(frame.object.classes)) if frame.object else None
+        return self._thing(self.chance.one_of(frame.object.classes), frame.object.classes) if frame.object else None
 
     def _place(self) -> Common | None:
-        return self._thing("place") if self.chance.happens(0.5) else None
+        return self._thing("place", ("place",)) if self.chance.happens(0.5) else None
 
     def _special(self, scene: Event) -> Event:
         """A scene that entails the given one: it may use hyponyms and add adjectives, a number and a place."""
@@ -100,18 +107,24 @@ class Scenes(Events):
         if verb == verbs.items[0] and self.chance.happens(0.7):
             verb = verbs.draw(self.chance)
         place = scene.place or self._place()
-        target = self._more(scene.object) if scene.object else None
-        return Event(verb, self._more(scene.subject), target, place=self._more(place) if place else None)
+        target = self._more(scene.object, scene.frame.object.classes) if scene.frame.object else None
+        subject = self._more(scene.subject, SUBJECTS)
+        return Event(verb, subject, target, place=self._more(place, ("place",)) if place else None)
 
-    def _more(self, thing: Any) -> Common:
+    def _more(self, thing: Any, allowed: Sequence[str]) -> Common:
         noun, adjectives, number = thing.noun, thing.adjectives, thing.number
         if noun == self.lexicon.hypernyms[noun.group] and self.chance.happens(0.7):
-            noun = self.lexicon.nouns[noun.group].draw(self.chance)
+            while not self._is_decided(noun := self.lexicon.nouns[thing.noun.group].draw(self.chance), allowed):
+                pass
         if not adjectives and self.chance.happens(0.4):
             adjectives = (self.adjective(noun),)
         if number == INDEFINITE and self.chance.happens(0.5):
             number = self._number()
         return replace(thing, noun=noun, adjectives=adjectives, number=number)
+
+    def _is_decided(self, noun: Noun, allowed: Sequence[str]) -> bool:
+        """Whether the form has one sense only among the classes that its place in the sentence allows."""
+        return sum(self._uses[noun.form, cls] for cls in allowed) == 1
 
     def _number(self, other: str = "") -> str:
         return self.chance.one_of([word for word in WORDS["numbers"].split() if word != other])
@@ -137,7 +150,9 @@ class Scenes(Events):
 
     def _opposed(self, premise: Event, hypothesis: Event) -> Event:
         """The premise with one part changed so that it contradicts the hypothesis."""
-        part = self.chance.one_of(["verb", "subject", "object"] if hypothesis.object else ["verb", "subject"])
+        frame = hypothesis.frame
+        parts = ["verb"] * bool(self._others(hypothesis)) + ["subject"] + ["object"] * bool(frame.object)
+        part = self.chance.one_of(parts)
         if part == "verb":
             return self._doing_another(premise, hypothesis)
         said = getattr(hypothesis, part)
@@ -145,28 +160,34 @@ class Scenes(Events):
             return _changed(premise, part, number=self._number(said.number))
         if said.adjectives and self.chance.happens(0.6):
             return _changed(premise, part, adjectives=(self._opposite(*said.adjectives),))
-        return _changed(premise, part, noun=self._sister(said.noun))
+        sister = self._sister(said.noun, frame.object.classes if part == "object" and frame.object else ())
+        return _changed(premise, part, noun=sister) if sister else self._opposed(premise, hypothesis)
 
     def _doing_another(self, premise: Event, hypothesis: Event) -> Event:
         """The subject does something else."""
-        kind = hypothesis.subject.noun.cls
-        frame = self.chance.one_of([f for f in self._actions if f != hypothesis.frame and kind in f.subject.classes])
+        frame = self.chance.one_of(self._others(hypothesis))
         target = self._object(frame)
         known = {verb.lemma for verb in self.lexicon.verbs[hypothesis.frame.name].items}
         while (verb := self.lexicon.verbs[frame.name].draw(self.chance)).lemma in known:
             pass
         return replace(premise, verb=verb, object=target)
 
+    def _others(self, scene: Event) -> list[Frame]:
+        """The actions that exclude the scene's."""
+        name, kind = scene.frame.name, scene.subject.noun.cls
+        return [f for f in self._actions if {name, f.name} in EXCLUDED and kind in f.subject.classes]
+
     def _opposite(self, adjective: str) -> str:
         group = next(words.split() for words in WORDS["adjectives"].values() if adjective in words.split())
         return self.chance.one_of([other for other in group if other != adjective])
 
-    def _sister(self, noun: Noun) -> Noun:
-        """A noun of the same class that excludes the given one, in both of its senses."""
+    def _sister(self, noun: Noun, allowed: Sequence[str]) -> Noun | None:
+        """A noun of the same class, or of one that is allowed, that excludes the given one, in both of its senses."""
         general = noun == self.lexicon.hypernyms[noun.group]
         named = {noun.form} | ({one.form for one in self.lexicon.nouns[noun.group].items} if general else set())
-        while True:
-            cls = self.chance.one_of(THINGS) if noun.cls in THINGS and general else noun.cls
-            other = self.lexicon.nouns[cls].draw(self.chance)
-            if other.form not in named and not (general and other.group == noun.group):
-                return other
+        pools = []
+        for cls in allowed if general and allowed else (noun.cls,):
+            others = [other for other in self.lexicon.nouns[cls].items if other.form not in named]
+            pools.append([other for other in others if not (general and other.group == noun.group)])
+        pools = [pool for pool in pools if pool]
+        return Ranked(self.chance.one_of(pools), flat=12).draw(self.chance) if pools else None

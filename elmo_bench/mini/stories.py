@@ -57,5 +57,9 @@ class Stories(WorldSampler):
         sentences, told = SentenceWriter(CastEvents(self.chance, self.world), voice, "story"), []
         for _ in range(self.chance.between(6, 10)):
             voice.new_sentence()
-            told.append(sentences.draw())
+            new = sentences.draw()
+            while not voice.clear:
+                voice.take_back()
+                new = sentences.draw()
+            told.append(new)
         return told

@@ -1,8 +1,8 @@
 """The lexicon of a seed: English words and many more invented ones, with their classes and frames.
 
-A labelled set of a thousand sentences leaves most invented words unseen; plain text uses each of them often enough for
-a biLM to learn how. Many forms have two uses, which only the context tells apart: nouns of two groups, nouns that are
-verbs too, and verbs whose subject is the agent in one frame and the thing that changes in another.
+A labelled set of a thousand sentences shows an invented word a few times at most; plain text uses each of them often
+enough for a biLM to learn how. Many forms have two uses, which only the context tells apart: nouns of two groups, nouns
+that are verbs too, and verbs whose subject is the agent in one frame and the thing that changes in another.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class Lexicon:
 
 def english_forms() -> set[str]:
     """The English forms that no invented word repeats, in lower case: the tables and the open biLM's vocabulary."""
-    tables = [WORDS[kind] for kind in ("name_words", "months", "weekdays", "numbers")]
+    tables = [WORDS[kind] for kind in ("name_words", "months", "weekdays", "numbers", "not_invented")]
     tables += [words for kind in ("nouns", "relations") for by in WORDS[kind].values() for words in by.values()]
     words = {*" ".join([*WORDS["tags"].values(), *WORDS["adjectives"].values(), *tables]).split()}
     lemmas = " ".join([*frames("frames").values(), *frames("clause_frames").values()]).split()
@@ -207,7 +207,7 @@ def opinion_words(seed: int, namer: Inventor, invented: int) -> dict[tuple[str, 
     chance = Chance("opinions", seed)
     values, suffixes = REVIEWS["values"], REVIEWS["suffixes"].split()
     found = {}
-    adjectives = [namer.stem() + chance.one_of(suffixes) for _ in range(8 * invented)]
+    adjectives = [namer.stem(chance.one_of(suffixes)) for _ in range(8 * invented)]
     fixed = {1: adjectives[:invented], -1: adjectives[invented : 2 * invented]}
     turning = {1: adjectives[2 * invented :: 2], -1: adjectives[2 * invented + 1 :: 2]}
     for side in (1, -1):

@@ -1,8 +1,8 @@
 """English inflection and derivation, and invented stems and names.
 
-Invented verbs and nouns are regular, so that a character-based model can recognise a past tense or an agent noun of an
-unseen stem. Names of people, places, organisations and works use the same syllables, so the form of a name says nothing
-about its class.
+Invented words are regular, so that a character-based model can recognise a past tense or a plural of an unseen stem.
+Names of people, places, organisations and works use the same syllables, so the form of a name says nothing about its
+class.
 """
 
 from __future__ import annotations
@@ -34,6 +34,11 @@ def inflected(word: str, tag: str) -> str:
     return word
 
 
+def forms(word: str) -> set[str]:
+    """A lemma with all that it can become."""
+    return {word, *(inflected(word, tag) for tag in WORDS["endings"])}
+
+
 def article(following: str) -> str:
     """The indefinite article before a word."""
     return "an" if following[0].lower() in VOWELS and not following.lower().startswith("uni") else "a"
@@ -45,7 +50,8 @@ def capitalised(text: str) -> str:
 
 
 class Inventor:
-    """Makes words out of syllables (the table `syllables`), none of them in `taken` and all of them different.
+    """Makes words out of syllables (the table `syllables`), all of them different. Neither they nor their other forms
+    are in `taken` or offensive.
 
     Args:
         chance: the stream to draw from.
@@ -56,11 +62,11 @@ class Inventor:
         self._chance, self._taken = chance, set(taken)
         self.made: list[str] = []  # in the order in which they were made, in lower case
 
-    def stem(self) -> str:
-        """A lower-case stem of one or two syllables: drask, vemp, stallen."""
+    def stem(self, suffix: str = "") -> str:
+        """A lower-case stem of one or two syllables, with the suffix if any: drask, vemp, stallen, gundous."""
         if self._chance.happens(0.6):
-            return self._new(lambda: self._some("onsets", "vowels", "stem_ends"))
-        return self._new(lambda: self._some("onsets", "vowels", "middles") + "e" + self._chance.one_of("nr"))
+            return self._new(lambda: self._some("onsets", "vowels", "stem_ends"), suffix)
+        return self._new(lambda: self._some("onsets", "vowels", "middles") + "e" + self._chance.one_of("nr"), suffix)
 
     def name(self) -> str:
         """A capitalised name of two or three syllables: Tarvel, Skanedo."""
@@ -76,9 +82,12 @@ class Inventor:
         """Parts of a word, one of each kind."""
         return "".join(self._chance.one_of(SYLLABLES[kind]) for kind in kinds)
 
-    def _new(self, make: Callable[[], str]) -> str:
-        while len(word := make()) <= 3 or word in self._taken or any(part in word for part in SYLLABLES["avoided"]):
+    def _new(self, make: Callable[[], str], suffix: str = "") -> str:
+        while len(stem := make()) <= 3 or not all(map(self._is_free, (stem, *forms(stem + suffix)))):
             pass
-        self._taken.add(word)
-        self.made.append(word)
-        return word
+        self._taken |= {stem, stem + suffix}
+        self.made.append(stem + suffix)
+        return stem + suffix
+
+    def _is_free(self, form: str) -> bool:
+        return form not in self._taken and not any(part in form for part in SYLLABLES["avoided"])

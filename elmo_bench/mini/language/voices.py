@@ -108,12 +108,15 @@ class Discourse(Voice):
     """Introduces participants, and refers to known ones as she, Tarvel or the baker.
 
     A pronoun stands for the only participant of the sentence before that has its gender and that the verb allows in
-    this place ("The firm sold a cart. It rusted."), or for the subject of that sentence. "The baker" stands for a named
-    person only after "the baker Tarvel" or the like, and only if no other baker is there. `new_sentence` must be called
-    before each sentence.
+    this place ("The firm sold a cart. It rusted."), or for the subject of that sentence; later in its own sentence, it
+    stands for the only one of its gender. "The baker" stands for a named person only after "the baker Tarvel" or the
+    like, and only if no other baker is there. `new_sentence` must be called before each sentence.
 
     Args:
         chance: the stream to draw from.
+
+    Attributes:
+        clear: whether a reader knows, so far in this sentence, who is meant.
     """
 
     def __init__(self, chance: Chance):
@@ -125,17 +128,24 @@ class Discourse(Voice):
     def new_sentence(self) -> None:
         if self._spoken:
             self._before, self._spoken = self._spoken, []
+        self._earlier, self.clear = dict(self._known), True
+
+    def take_back(self) -> None:
+        """As if this sentence had not been said."""
+        self._known, self._spoken, self.clear = dict(self._earlier), [], True
 
     def wording(self, filler: Filler, case: str = "object", classes: Sequence[str] = ()) -> Phrase:
         clash = any(gender(other) == gender(filler) and other is not filler for other, _ in self._spoken)
-        clear = not clash and self._antecedent(gender(filler), classes) is filler
+        again = any(other is filler for other, _ in self._spoken)
+        certain = not clash and (again or self._antecedent(gender(filler), classes) is filler)
         self._spoken.append((filler, case))
-        if clear and self.chance.happens(1.0 if case == "possessive" else 0.7):
+        if certain and self.chance.happens(1.0 if again or case == "possessive" else 0.7):
             return pronoun(gender(filler), case)
         known = filler in self._known
+        self.clear &= not again and not self._is_vague(filler, known)
         self._known.setdefault(filler, False)
         if isinstance(filler, Entity):
-            return self._again(filler) if known else self._introduced(filler)
+            return self._again(filler) if known else self._introduced(filler, case)
         if filler.owner is not None:
             return self._owned(filler, self.refer(filler.owner, "possessive"))
         return description(filler, "the" if known else "a")
@@ -149,8 +159,23 @@ class Discourse(Voice):
                 return found.pop()
         return None
 
-    def _introduced(self, entity: Entity) -> Phrase:
-        if self.chance.happens(0.5):
+    def _is_vague(self, filler: Filler, known: bool) -> bool:
+        """Whether its short name or its description fits another known participant."""
+        others = [other for other in self._known if other is not filler]
+        if isinstance(filler, Entity):
+            return any(isinstance(other, Entity) and other.short == filler.short for other in others)
+        alike = [other for other in others if other.noun.form == filler.noun.form]
+        return (known or filler.owner is not None) and any(self._fits(filler, other) for other in alike)
+
+    def _fits(self, filler: Common, other: Filler) -> bool:
+        """Whether a description of the filler is true of another one with its noun."""
+        if isinstance(other, Entity):
+            return self._known[other] and not filler.adjectives and filler.owner is None
+        same = other.owner is filler.owner and (gender(other) == "plural") == (gender(filler) == "plural")
+        return same and {*filler.adjectives} <= {*other.adjectives}
+
+    def _introduced(self, entity: Entity, case: str) -> Phrase:
+        if case == "possessive" or self.chance.happens(0.5):
             return name(entity)
         self._known[entity] = True
         return (_with_kind if self.chance.happens(0.5) else _apposed)(entity, name(entity))

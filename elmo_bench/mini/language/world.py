@@ -1,7 +1,7 @@
 """The world of a seed: people, places, organisations and works, whose names do not reveal their class.
 
-Half of the names are shared by two of the classes (a bank named after its founder, a ship after a town), and most names
-are rare: the context tells which is meant.
+Most names (85 %) are shared by two of the classes (a bank named after its founder, a ship after a town), and most are
+rare: the context tells which is meant.
 """
 
 from __future__ import annotations

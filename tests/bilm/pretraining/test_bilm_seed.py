@@ -56,19 +56,19 @@ def trained(monkeypatch) -> list[tuple[int, str, str]]:
 @pytest.fixture
 def brought(tmp_path) -> Path:
     """A folder as `models/mini`, of the recipe in conf and a text of one sentence."""
-    (tmp_path / "v4-seed1/lm").mkdir(parents=True)
-    (tmp_path / "v4-seed1/lm/train.txt").write_text("Ida sang .\n")
+    (tmp_path / "v5-seed1/lm").mkdir(parents=True)
+    (tmp_path / "v5-seed1/lm/train.txt").write_text("Ida sang .\n")
     folder = tmp_path / "models/mini"
     folder.mkdir(parents=True)
     for name in FILES:
         (folder / name).write_text(f"of {name}")
     recipe = read_card(places.ROOT / "models/mini")["recipe"]
-    write_card(folder, {"recipe": recipe, "sha256": {"lm/train.txt": sha256(tmp_path / "v4-seed1/lm/train.txt")}})
+    write_card(folder, {"recipe": recipe, "sha256": {"lm/train.txt": sha256(tmp_path / "v5-seed1/lm/train.txt")}})
     return folder
 
 
 def test_the_bilm_that_comes_with_the_project_is_copied(tmp_path, brought, trained):
-    page = mini(tmp_path, f"models_root={tmp_path}/models", f"scale.folder={tmp_path}/v4-seed1")
+    page = mini(tmp_path, f"models_root={tmp_path}/models", f"scale.folder={tmp_path}/v5-seed1")
     made = MiniBilm(page.bilm, page.places).make()
     assert {path.name: path.read_bytes() for path in made.iterdir()} == {
         path.name: path.read_bytes() for path in brought.iterdir()
@@ -80,14 +80,14 @@ def test_the_bilm_that_comes_with_the_project_is_copied(tmp_path, brought, train
 def test_it_is_not_used_for_another_text_or_seed_or_if_damaged(tmp_path, brought, trained, case):
     """Then one is trained, in folders of its seed's own."""
     seed, models = 2 if case == "seed" else 1, "none" if case == "nothing brought" else "models"
-    text = tmp_path / "v4-seed1/lm/train.txt"
+    text = tmp_path / "v5-seed1/lm/train.txt"
     if case == "text":
         text.write_text("Ada sang .\n")
     elif case == "no text":
         text.unlink()
     elif case not in ("seed", "nothing brought"):
         (brought / case).write_bytes(flipped((brought / case).read_bytes(), random.Random(1)))
-    page = mini(tmp_path, f"models_root={tmp_path}/{models}", f"scale.folder={tmp_path}/v4-seed1", f"bilm.seed={seed}")
+    page = mini(tmp_path, f"models_root={tmp_path}/{models}", f"scale.folder={tmp_path}/v5-seed1", f"bilm.seed={seed}")
     assert not list(MiniBilm(page.bilm, page.places).make().glob("*"))
     assert trained == [(2, "pretrain-seed2", "bilm-seed2") if seed == 2 else (1, "pretrain", "bilm")]
 
