@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from elmo_bench.system.errors import UserError
     from elmo_bench.trained.prediction import load
 
-_PLACES = {  # of the names that are imported when they are used
+_EXPORTS = {  # of the names that are imported when they are used
     "BiLM": "elmo_bench.bilm:BiLM",
     "Record": "elmo_bench.records.record:Record",
     "UserError": "elmo_bench.system.errors:UserError",
@@ -50,9 +50,9 @@ __all__ = ["BiLM", "Record", "UserError", "__version__", "load", "results", "tra
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name not in _EXPORTS:
         raise AttributeError(f"module 'elmo_bench' has no attribute {name!r}")
-    return resolve_name(_PLACES[name])
+    return resolve_name(_EXPORTS[name])
 
 
 def __dir__() -> list[str]:

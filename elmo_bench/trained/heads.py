@@ -103,7 +103,7 @@ def read(task: str, models_root: str | None = None) -> dict[str, Any]:
     folder, chosen = find(task, models_root)
     check_digests(folder, _digests(folder), RESTORE)
     saved = load(str(folder / HEAD), RESTORE, task)
-    saved["hyper_parameters"]["config"] = _placed(
+    saved["hyper_parameters"]["config"] = _with_folders(
         saved["hyper_parameters"]["config"],
         {f"<{place}>": chosen[place] for place in ROOTS if chosen[place]},
         models_root is not None,
@@ -141,12 +141,12 @@ def _digests(folder: Path) -> dict[str, str]:
     return {HEAD: files[HEAD]}
 
 
-def _placed(node: Any, folders: dict[str, str], typed: bool) -> Any:
+def _with_folders(node: Any, folders: dict[str, str], typed: bool) -> Any:
     """Containers with the folders of this machine in the place of `<models_root>` and the like."""
     if isinstance(node, dict):
-        return {key: _placed(value, folders, typed) for key, value in node.items()}
+        return {key: _with_folders(value, folders, typed) for key, value in node.items()}
     if isinstance(node, list):
-        return [_placed(value, folders, typed) for value in node]
+        return [_with_folders(value, folders, typed) for value in node]
     begun = next((mark for mark in folders if isinstance(node, str) and node.startswith(mark)), None)
     if begun is None:
         return node

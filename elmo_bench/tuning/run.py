@@ -101,7 +101,7 @@ def _described(read: TaskText, words: list[str]) -> dict[str, Any]:
     known = set(words)
     described: dict[str, Any] = {"vocabulary": len(words), "left_out": read.left_out}
     for name, lines in (("train", read.train), ("dev", read.dev)):
-        counted = [word for line in lines for word in line.split()]
-        unknown = sum(word not in known for word in counted)
-        described[name] = {"sentences": len(lines), "words": len(counted), "unknown": unknown}
+        words = [word for line in lines for word in line.split()]
+        unknown = sum(word not in known for word in words)
+        described[name] = {"sentences": len(lines), "words": len(words), "unknown": unknown}
     return described

@@ -142,17 +142,17 @@ def make_recipe(cfg: DictConfig, root: Path | None = None) -> Recipe:
     values["betas"] = tuple(values.get("betas", (0.9, 0.99)))
     for key in ("words", "start", "parent"):
         if root is not None and values.get(key) is not None:
-            values[key] = _placed(values[key], root)
+            values[key] = _below(values[key], root)
     unknown = sorted(set(values) - {field.name for field in fields(Recipe)})
     if unknown:
         raise UserError(f"recipe.{unknown[0]}: there is no such key; elmo_bench/bilm/pretraining/recipe.py lists them")
     return Recipe(**values)
 
 
-def _placed(value: Any, root: Path) -> Any:
+def _below(value: Any, root: Path) -> Any:
     """A path below `root`, or that of the current folder where only this one exists; also of each of a list."""
     if not isinstance(value, str):
-        return tuple(_placed(each, root) for each in value)
+        return tuple(_below(each, root) for each in value)
     return os.path.abspath(value) if os.path.exists(value) and not (root / value).exists() else value
 
 

@@ -58,17 +58,17 @@ def layer_weights(scales: Scales) -> Chapter:
     """The paper's Figure 2, for each scale."""
     charts = []
     for scale, outcomes in scales.items():
-        for source, placed in {"": _placed(outcomes), **_of_other_sources(outcomes)}.items():
+        for source, at_places in {"": _at_places(outcomes), **_of_other_sources(outcomes)}.items():
             rows = [
                 (f"{group.first.task} {place}", statistics.mean_weights(group.records, place)[:-1])
-                for group, place in placed
+                for group, place in at_places
             ]
             charts += [heat_map(scale, rows, source)] if rows else []
     title = "Weights of the layers (the paper's Figure 2)"
     return Chapter("layers", title, [FIGURE_2] if charts else [], charts=charts)
 
 
-def _placed(outcomes: Sequence[Outcome]) -> list[tuple[Group, str]]:
+def _at_places(outcomes: Sequence[Outcome]) -> list[tuple[Group, str]]:
     """The groups that show the weights of all layers, with a place where ELMo enters.
 
     They are +ELMo as the task configures it and, for places that it lacks, runs that changed nothing but the place.
@@ -88,8 +88,8 @@ def _of_other_sources(outcomes: Sequence[Outcome]) -> dict[str, list[tuple[Group
     found: dict[str, list[tuple[Group, str]]] = {}
     for group in (group for outcome in outcomes for group in outcome.groups):
         if group.first.has_elmo and not rest(group.first, {"bilm": None}) and not group.first.from_bilm:
-            placed = [(group, place) for place in group.first.layer_weights]
-            found.setdefault(str(group.first.bilm_name), []).extend(placed)
+            at_places = [(group, place) for place in group.first.layer_weights]
+            found.setdefault(str(group.first.bilm_name), []).extend(at_places)
     return found
 
 

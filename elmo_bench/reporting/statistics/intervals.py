@@ -66,11 +66,11 @@ class Spread(NamedTuple):
         With one finite bound it is the usual p of a difference from it.
         """
         least, most = bounds
-        inside = max(self._beyond(value - least), self._beyond(most - value))
-        outside = min(self._beyond(least - value), self._beyond(value - most))
+        inside = max(self._one_sided_p(value - least), self._one_sided_p(most - value))
+        outside = min(self._one_sided_p(least - value), self._one_sided_p(value - most))
         return min(1.0, 2 * min(inside, outside))
 
-    def _beyond(self, distance: float) -> float:
+    def _one_sided_p(self, distance: float) -> float:
         """The one-sided p of an estimate that lies this far on the right side of a bound."""
         from scipy.special import stdtr  # Student's distribution; scipy.stats takes a millisecond for a value
 

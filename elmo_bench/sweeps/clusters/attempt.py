@@ -98,7 +98,7 @@ class Attempt:
             return
         if self.journal.starts > self.attempts:
             raise RuntimeError(f"{self.title}: given up after {self.attempts} starts")
-        _carry_out(self.command, f"{self.title}: ")
+        _run(self.command, f"{self.title}: ")
 
     def checkpoint(self) -> DelayedSubmission | None:
         """What submitit runs when the job is queued again; None if all its starts are used, so that it is not."""
@@ -113,14 +113,14 @@ class Preparation:
 
     def __call__(self) -> None:
         """Raises `RuntimeError` if it was ended. Errors for the user to mend are said by the runs."""
-        _carry_out(self.command)
+        _run(self.command)
 
     def checkpoint(self) -> DelayedSubmission:
         """It goes on where it stopped."""
         return _again(self)
 
 
-def _carry_out(command: Sequence[str], title: str = "") -> None:
+def _run(command: Sequence[str], title: str = "") -> None:
     """Runs a command, which ends with this process. Raises `RuntimeError` if another start may mend what ended it."""
     environment = {**os.environ, **children.environment()}
     process = subprocess.Popen(command, env=environment, process_group=0, preexec_fn=_deaf)
