@@ -39,6 +39,8 @@ def variant(run: RunConfig) -> dict[str, Any]:
         chosen["vectors"] = vectors
         page = page_of(run, vectors) if places.page("vectors", vectors).is_file() else page
     changes = differences(*(relative(_compared(each)) for each in (run, page)))
+    if run.sets:  # whose size it is
+        changes.pop("task.words.size", None)
     if chosen and vectors_of(page) != vectors:  # the files that were typed, of which no page says more
         changes = {key: value for key, value in changes.items() if not _decided_byvectors_of(key, run)}
     if not run.baseline and _source(run) != run.scale.bilm:
@@ -51,7 +53,7 @@ def _compared(run: RunConfig) -> dict[str, Any]:
     """What a run is compared by with its page: all that its result depends on, and how its biLM is tuned."""
     plain = relevant(run, whole=True)
     if not run.baseline and isinstance(run.bilm, TunedConfig):  # these are part of a recipe in the run's identity
-        plain["bilm"] |= {"parent": run.bilm.parent, "tuning": identifying(run.bilm.tuning)}
+        plain["bilm"] |= {"parent": run.bilm.parent, "tuning": identifying(run.bilm.tuning, whole=True)}
     return plain
 
 

@@ -245,7 +245,8 @@ def test_a_run_takes_the_dimension_of_its_set_and_records_what_it_found(bench, b
         "sets": [{"name": "turian", "file": "turian.50d.txt", "sha256": digest, "size": 5, "found": 2}],
     }  # fmt: skip
     assert record.arm == "baseline"
-    assert record.variant == {"task.fit.epochs": 1, "task.words.trainable": False, "vectors": "turian"}
+    typed = {"vectors": "turian", "vectors.sets.turian.size": 5}
+    assert record.variant == {"task.fit.epochs": 1, "task.words.trainable": False, **typed}
     assert str(bench.folder) not in json.dumps(record.plain())
     weight = words_of(bench, record)
     assert weight.shape == (8, 5)

@@ -261,7 +261,10 @@ def test_a_run_with_a_tuned_biLM_says_what_it_comes_from(bench, whole):
     chosen = ["bilm=tuned", *overrides(bench, whole, "task.fit.epochs=1", "trainer=cpu")]
     cfg = pages.compose(chosen)
     run = schema.typed(cfg)
-    assert variant(run) == {"bilm": "tuned", "task.fit.epochs": 1}
+    changes = variant(run)
+    assert (changes["bilm"], changes["bilm.tuning.lr"]) == ("tuned", 0.05)
+    assert {key for key in changes if not key.startswith("bilm.")} == {"bilm", "task.fit.epochs"}
+    assert None not in changes.values()
     before = Identity(run).run
     record = train(cfg)
     parent = {"name": "custom", "sha256": BiLM.from_files(*paths(whole)).sha256}
