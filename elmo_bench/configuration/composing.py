@@ -19,7 +19,7 @@ from elmo_bench.system.storage import yaml_text
 from elmo_bench.system.terminal.console import choices
 
 ARMS = ("baseline", "elmo")  # the two columns of the paper's Table 1
-FORMER_ARMS = {  # until version 4 of the mini scale; what is typed today
+FORMER_ARMS = {  # of earlier releases: what is typed today
     "glove": "arm=baseline vectors=glove.6B.50d",
     "elmo+glove": "arm=elmo vectors=glove.6B.50d",
     "text": "arm=baseline vectors=text",

@@ -18,6 +18,7 @@ from elmo_bench.system.terminal.console import choices
 
 OF_WEIGHTS = ("first_layer", "spread", "lower_layers")
 MEASURES = ("score", "error", "updates", *OF_WEIGHTS)
+TITLE_NEEDED = "the title of a column is needed, or of a row and a column: [row, column]"
 AT = ("input", "output")  # where layers are weighted
 Setting = dict[str, Any]  # `arm`, `vectors`, `bilm` and other dotted keys, with the values that runs have
 
@@ -123,7 +124,7 @@ class SweepTable:
         elif isinstance(titles, list) and len(titles) == 2:
             axes = [(str(titles[0]), self.rows), (str(titles[1]), self.columns)]
         else:
-            raise UserError(f"{titles}: the title of a column is needed, or of a row and a column: [row, column]")
+            raise UserError(f"{titles}: {TITLE_NEEDED}")
         for title, among in axes:
             of = {each.title: each.of for each in among if each.of is not None}
             if title not in of:
@@ -204,7 +205,7 @@ def _check(finding: Finding, table: SweepTable, of_study: bool) -> None:
     needed = () if of_study else ("more",) if finding.measure in OF_WEIGHTS else ("more", "less")
     for key in needed:
         if getattr(finding, key) is None:
-            raise UserError(f"{key}: the title of a column is needed, or of a row and a column: [row, column]")
+            raise UserError(f"{key}: {TITLE_NEEDED}")
     for titles in (each for each in (finding.more, finding.less) if each is not None):
         table.setting(titles)
 

@@ -25,7 +25,8 @@ PATH_KEYS = re.compile(
 def variant(run: RunConfig) -> dict[str, Any]:
     """What a run changes of its task's configuration at its scale and arm: dotted keys and values, as they are typed.
 
-    Other word vectors and another source of layers are one key each, `vectors` and `bilm`, whatever their files set.
+    Other word vectors and another source of layers are one key each, `vectors` and `bilm`, whatever their files set;
+    what was typed beside the choice has its own keys.
 
     Raises:
         UserError: word vectors are chosen for a model that has none.
@@ -42,7 +43,7 @@ def variant(run: RunConfig) -> dict[str, Any]:
     if run.sets:  # whose size it is
         changes.pop("task.words.size", None)
     if chosen and vectors_of(page) != vectors:  # the files that were typed, of which no page says more
-        changes = {key: value for key, value in changes.items() if not _decided_byvectors_of(key, run)}
+        changes = {key: value for key, value in changes.items() if not _decided_by_vectors(key)}
     if not run.baseline and _source(run) != run.scale.bilm:
         chosen["bilm"] = "tuned" if isinstance(run.bilm, TunedConfig) else run.bilm.name
     kept = {key: value for key, value in changes.items() if not PATH_KEYS.fullmatch(key)}
@@ -88,10 +89,9 @@ def vectors_of(run: RunConfig) -> str:
     return "random" if run.vectors.source == "page" else run.vectors.label
 
 
-def _decided_byvectors_of(key: str, run: RunConfig) -> bool:
-    """Whether the choice of word vectors decides a key."""
-    trained = run.vectors.source == "random" and key == "task.words.trainable"
-    return trained or key in ("task.words.size", "task.words.path") or key.split(".")[0] == "vectors"
+def _decided_by_vectors(key: str) -> bool:
+    """Whether files of word vectors that no page names decide a key."""
+    return key in ("task.words.path", "task.words.size") or key.split(".")[0] == "vectors"
 
 
 @cache
