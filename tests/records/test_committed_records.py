@@ -11,7 +11,7 @@ import pytest
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.identity import Identity, flat
 from elmo_bench.identity.settings import relevant
-from elmo_bench.records import store
+from elmo_bench.records import items, store
 from elmo_bench.records.record import Record
 from elmo_bench.reporting.pages import report as page
 from elmo_bench.system import places
@@ -57,6 +57,16 @@ def test_the_settings_of_every_committed_record_follow_from_its_configuration(re
             made = key.split(".")[0] in ("bilm", "vectors") and key not in settings
             assert stored == value or digest or made, (path, key)
         assert (record.arm, record.seed, record.version) == (run.arm, run.seed, run.task.version)
+
+
+def test_runs_on_the_same_data_have_the_same_clusters_of_examples(records):
+    """Else two arms could not be compared example by example, and intervals would be too narrow."""
+    found: dict[tuple[str, ...], set[tuple[bytes, bytes, tuple[str, ...]]]] = {}
+    for path, record in records.items():
+        for split, part in items.read(items.path_of(path)).items():
+            of_data = found.setdefault((record.scale, record.task, record.data_sha256, split), set())
+            of_data.add((part.rows.tobytes(), part.clusters.tobytes(), part.names))
+    assert {data: len(kinds) for data, kinds in found.items()} == dict.fromkeys(found, 1)
 
 
 def test_every_committed_record_is_of_its_tasks_version(records):
