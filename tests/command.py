@@ -193,7 +193,7 @@ def forked_ranks(patch: pytest.MonkeyPatch) -> list[Fork]:
         fork.stdin = os.fdopen(write, "wb")
         return fork
 
-    patch.setattr(ranks, "subprocess", SimpleNamespace(Popen=start, PIPE=None, STDOUT=None))
+    patch.setattr(ranks, "subprocess", SimpleNamespace(Popen=start, PIPE=None, STDOUT=None, TimeoutExpired=TimeoutError))
     return forks
 
 

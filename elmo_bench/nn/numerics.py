@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -66,6 +67,17 @@ def allow_tf32(allowed: bool) -> None:
     By themselves torch's products do not, and its LSTMs and convolutions do.
     """
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
+
+
+@contextmanager
+def without_tf32() -> Iterator[None]:
+    """Inside, a GPU computes in float32 whatever is allowed outside."""
+    allowed = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    allow_tf32(False)
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = allowed
 
 
 # Compiled functions.

@@ -27,7 +27,8 @@ ID = Match(re.compile(r"[0-9a-f]{16}"))
 ARM = Match(re.compile("baseline|elmo"))
 TEXT, FIGURE = (str, None), (float, {str: float}, None)  # a figure of the paper: one, or one for each metric
 COUNT, POSITIVE = Within(int, 0), Within(int, 1)
-SCORES = {str: Within(float, -1e12, 1e12)}  # percent; a task of one's own may have a metric with other bounds
+NUMBER = Within(float, -1e12, 1e12)  # what can be drawn and squared
+SCORES = {str: NUMBER}  # percent; a task of one's own may have a metric with other bounds
 CONFIG = {  # what readers of records use of it
     "elmo": {"where": str},
     "scale": {"note": str, "bilm?": TEXT},
@@ -48,14 +49,14 @@ RECORD = {
     "seed": COUNT, "version": COUNT, "run": ID, "group": ID,
     "metrics": {"dev": SCORES, "test": SCORES},
     "epoch": POSITIVE, "epochs": POSITIVE, "updates": COUNT, "selected_updates": COUNT,
-    "layer_weights": {str: [[float]]}, "gamma": {str: [float]},
+    "layer_weights": {str: [[NUMBER]]}, "gamma": {str: [NUMBER]},
     "seconds": Within(float, 0), "device_seconds": float, "tokens_per_second": float,
     "peak_memory_mib?": COUNT, "device_peak_memory_mib?": COUNT, "parameters": COUNT,
     "bilm": {"name": TEXT, "sha256": TEXT, "parameters?": COUNT, "token_bytes?": COUNT},
     "data_sha256": str, "generated_sha256": {str: str},
     "machine": {"cpu": str, "cores": (int, None), "threads": int, "accelerator": str, "gpu?": str},
     "versions": {str: str}, "commit": TEXT, "dirty": (bool, None), "finished": str, "checkpoint": str,
-    "history": {"epoch": [COUNT], "updates": [COUNT], str: list},
+    "history": {"epoch": [COUNT], "updates": [POSITIVE], str: [(NUMBER, None)]},
     "settings": {"seed": int, "scale": dict, "task": dict, "bilm?": dict},
     "config": CONFIG,
     "word_vectors": (dict, None),

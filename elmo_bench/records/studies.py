@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.records.shape import COUNT, NAME, fault
+from elmo_bench.records.shape import COUNT, NAME, NUMBER, Within, fault
 from elmo_bench.records.store import Misfit, fitting, in_lines
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.storage.hashing import fingerprint
@@ -20,8 +20,8 @@ from elmo_bench.system.storage.json_text import read_sealed, sealed
 REMEDY = "restore it (git checkout), or remove it and make it again"
 LONG, SHARED = "long", "long, in common"  # quantities of the study `overlap`: long sentences; those of them in common
 CELL = {
-    "source": str, "quantity": str, "value": float, "layer?": COUNT, "minus?": COUNT, "split?": str,
-    "low?": float, "high?": float, "degrees?": float, "n?": COUNT, "clusters?": COUNT, "paper?": float, "text?": str,
+    "source": str, "quantity": str, "value": NUMBER, "layer?": COUNT, "minus?": COUNT, "split?": str, "low?": NUMBER,
+    "high?": NUMBER, "degrees?": Within(float, 1), "n?": COUNT, "clusters?": COUNT, "paper?": NUMBER, "text?": str,
 }  # fmt: skip
 STUDY = {
     "scale": NAME, "study": NAME, "what": str, "note": str, "bilm": str, "table": (COUNT, None), "settings": dict,
@@ -60,6 +60,14 @@ class StudyCell:
     clusters: int | None = None
     paper: int | float | None = None
     text: str = ""
+
+    @property
+    def within(self) -> bool:
+        """Whether the value lies in its interval, up to rounding; true without one."""
+        if self.low is None or self.high is None:
+            return self.low is self.high
+        slack = 10.0**-DIGITS
+        return self.low - slack <= self.value <= self.high + slack
 
     @property
     def behind(self) -> str:
@@ -152,6 +160,9 @@ def read(path: Path) -> StudyRecord:
         raise Misfit(f"not a study of this version: {wrong}; {REMEDY}", path)
     known = [each.name for each in fields(StudyCell)]
     cells = [StudyCell(**{key: cell[key] for key in known if key in cell}) for cell in page["cells"]]
+    for cell in cells:
+        if not cell.within:
+            raise Misfit(f"the interval of {cell.quantity} of {cell.source} does not hold its value; {REMEDY}", path)
     values: dict[str, Any] = {key: page[key] for key in STUDY}
     values["cells"] = cells
     record = StudyRecord(**values)

@@ -123,7 +123,9 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
 def _check(run: RunConfig) -> None:
     """Raises `UserError` for blocks of the task that cannot be used, before anything is made or read."""
     from elmo_bench.running.blocks import check_blocks, rehearse
-    from elmo_bench.running.fit import check_machine
+    from elmo_bench.running.fit import check_machine, set_up
 
     check_blocks(run.task)
-    rehearse(run.task, check_machine(run.trainer))
+    device = check_machine(run.trainer)
+    set_up(run.trainer)
+    rehearse(run.task, device)

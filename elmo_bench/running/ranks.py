@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,7 +92,8 @@ def started(size: int, task: dict[str, Any], folder: Path) -> Iterator[Rank]:
     try:
         yield rank
         for other in others:
-            other.wait(GRACE)
+            with suppress(subprocess.TimeoutExpired):  # one that has done its part and is slow to leave
+                other.wait(GRACE)
     except UserError:  # of this rank: it says what is wrong
         raise
     except Exception as error:

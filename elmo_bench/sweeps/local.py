@@ -61,7 +61,7 @@ class SweepOutcome:
     def train(self, new: Sequence[Planned]) -> None:
         """Trains these runs, and says how far all are whenever one has ended."""
         trainer = self.plan.config.trainer
-        gpus = [] if trainer.accelerator == "cpu" else machine.gpus()
+        gpus = [] if trainer.accelerator == "cpu" or trainer.gpu is not None else machine.gpus()
         at_once = self.plan.request.jobs or (1 if gpus else min(2, machine.cores()))
         jobs = [Job(each.title, [*TRAIN, "hydra.mode=RUN", *each.point.overrides]) for each in new]
 

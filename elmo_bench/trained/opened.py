@@ -127,8 +127,10 @@ class Trained:
             return layers_source(self.cfg.bilm, self.cfg, self.saved["bilm_sha256"])
 
     def _model(self, source: Any) -> Model:
+        from elmo_bench.nn.numerics import allow_tf32
         from elmo_bench.running.build import build_model
 
+        allow_tf32(self.cfg.trainer.tf32)  # as it was trained
         weights = self.saved["state_dict"]
         with usable():
             model = build_model(self.cfg, self.reader, source)

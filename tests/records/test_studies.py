@@ -10,17 +10,18 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.json_text import sealed
 
 STUDY = StudyRecord(
-    "mini", "wsd", "senses", "", [StudyCell("a", "F1", 1.23456, 2, 1, low=1)], "mini", 5, {"sentences": 3}
+    "mini", "wsd", "senses", "", [StudyCell("a", "F1", 1.23456, 2, 1, low=1, high=2)], "mini", 5, {"sentences": 3}
 )
+CELL = {"source": "a", "quantity": "F1", "value": 2.0}
 
 
 def test_a_study_is_read_as_it_was_written_and_names_its_cells_shortly(tmp_path):
     made = studies.write(STUDY, tmp_path, {"seconds": 3.5})
-    assert made.cells == [StudyCell("a", "F1", 1.2346, 2, 1, low=1)]
+    assert made.cells == [StudyCell("a", "F1", 1.2346, 2, 1, low=1, high=2)]
     assert studies.read_all(tmp_path) == [made]
     assert (made.title, made.settings) == ("Table 5: senses, scale mini, biLM mini", {"sentences": 3})
     page = json.loads(made.place(tmp_path).read_text())
-    assert (page["seconds"], set(page["cells"][0])) == (3.5, {"source", "quantity", "value", "layer", "minus", "low"})
+    assert (page["seconds"], set(page["cells"][0])) == (3.5, {"source", "quantity", "value", "layer", "minus", "low", "high"})
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,10 @@ def test_a_study_is_read_as_it_was_written_and_names_its_cells_shortly(tmp_path)
         ({"cells": [{"source": "a"}]}, "cells.0 lacks quantity"), ({"what": 3}, "what is no text"),
         ({"cells": [{"source": "a", "quantity": "F1", "value": "+2.6 points"}]}, "cells.0.value is no number"),
         ({"cells": [{"source": "a", "quantity": "F1", "value": True}]}, "cells.0.value is no number"),
+        ({"cells": [{**CELL, "low": 3.0, "high": 4.0}]}, "the interval of F1 of a does not hold its value"),
+        ({"cells": [{**CELL, "low": 1.0}]}, "the interval of F1 of a does not hold its value"),
+        ({"cells": [{**CELL, "low": -1e308, "high": 1e308}]}, "cells.0.low is no number in bounds"),
+        ({"cells": [{**CELL, "low": 1.0, "high": 3.0, "degrees": -3}]}, "cells.0.degrees is no number in bounds"),
         ({"scale": "open"}, "the study of another place, analysis/open"), ({"study": "../wsd"}, "study is no "),
         ({"settings": {}}, "the study of another place"),
     ],

@@ -173,12 +173,35 @@ def test_a_row_that_is_not_shown_says_what_such_runs_could_show(error, region, s
 
 
 def test_weights_are_those_of_the_selected_epoch(monkeypatch):
-    weights = {"input": [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3]]}
-    runs = [run("both", seed, 80.0, epoch=2, layer_weights=weights) for seed in (1, 2)]
+    weights = [{"input": [[0.6, 0.3, 0.1], [0.2, 0.5 + more, 0.3]]} for more in (-0.001, 0.001)]
+    runs = [run("both", seed, 80.0, epoch=2, layer_weights=weights[seed - 1]) for seed in (1, 2)]
     assert row(monkeypatch, runs, "both", measure="first_layer").value == pytest.approx(0.2)
     said = row(monkeypatch, runs, "both", measure="spread", region=[None, 1 / 3])
     assert (said.value, said.verdict) == (pytest.approx(0.3), "shown")
     assert row(monkeypatch, runs, "both", measure="spread", place="output").verdict == "not tested"
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        ([0.2, 0.8], ("not shown", pytest.approx(0.6), "no interval: the seeds do not differ")),
+        ([1.0], ("not tested", None, "one layer")),
+    ],
+)
+def test_weights_of_few_layers_and_equal_ones(weights, said, monkeypatch):
+    """A biLM may have one LSTM layer, and seeds that agree to the last digit show nothing of others."""
+    runs = [run("both", seed, 80.0, epoch=1, layer_weights={"input": [weights]}) for seed in (1, 2, 3)]
+    found = row(monkeypatch, runs, "both", measure="first_layer")
+    assert (found.verdict, found.value, found.note) == said
+
+
+def test_a_row_says_what_its_interval_leaves_out(monkeypatch):
+    runs = [*three("none", 70.0), *three("input", 80.0)]
+    assert row(monkeypatch, runs, "page", "baseline").note == "over seeds alone (no per-example results in common)"
+    alone = [run("none", seed, 80.0, **learned(60.0)) for seed in (1, 2)]
+    alone += [run("input", seed, 85.0, **learned(71.0)) for seed in (2, 3)]
+    found = row(monkeypatch, alone, "page", "baseline", measure="updates")
+    assert (found.verdict, found.note) == ("not shown", "one seed in common")
 
 
 def of_study(monkeypatch, name, studies, **finding):

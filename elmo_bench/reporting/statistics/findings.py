@@ -11,7 +11,7 @@ from elmo_bench.configuration.tables import Finding, Setting, SweepTable
 from elmo_bench.records.record import Record
 from elmo_bench.records.studies import StudyCell, StudyRecord, of
 from elmo_bench.reporting.statistics import efficiency
-from elmo_bench.reporting.statistics.gains import error_reduction, gain
+from elmo_bench.reporting.statistics.gains import SEEDS_AGREE, error_reduction, gain
 from elmo_bench.reporting.statistics.groups import Group, compared, of_setting
 from elmo_bench.reporting.statistics.intervals import Bounds, Spread
 
@@ -22,8 +22,8 @@ RULE = (
     "and *not shown* where the interval holds both, where there is none, or where an arm has one seed; the column then "
     "says how large a true difference these runs show four times out of five, or whether their interval fits between "
     "two bounds. p is below 0.05 exactly where a finding is shown or contradicted. *Not tested*: there are no such "
-    "runs. Differences are on test. Intervals are over seeds and over test examples; those of updates and of weights "
-    "are over seeds alone, those of word senses over test examples alone."
+    "runs. Differences are on test, those of updates and perplexity on dev. Intervals are over seeds and over test "
+    "examples; those of updates and of weights are over seeds alone, those of the biLM itself over examples alone."
 )
 
 
@@ -125,9 +125,9 @@ def _row(finding: Finding, table: SweepTable, task: str, records: Sequence[Recor
         reduced = error_reduction(*found)
         if reduced is None:
             return _untested(task, "the baseline makes no error")
-        return _judged(finding, task, reduced.mean, reduced.spread, found, "%")
+        return _judged(finding, task, reduced.mean, reduced.spread, found, "%", reduced.note)
     difference = gain(*found)
-    return _judged(finding, task, difference.mean, difference.spread, found)
+    return _judged(finding, task, difference.mean, difference.spread, found, note=difference.note)
 
 
 def _judged(
@@ -171,7 +171,7 @@ def _of_updates(finding: Finding, task: str, found: tuple[Group, Group]) -> Find
 
 
 WEIGHTS = {
-    "first_layer": lambda weights: weights[1] - max(*weights[:1], *weights[2:]),
+    "first_layer": lambda weights: weights[1] - max([*weights[:1], *weights[2:]]),
     "spread": lambda weights: max(weights) - min(weights),
     "lower_layers": lambda weights: fmean(weights[:-1]) - weights[-1],
 }
@@ -181,8 +181,10 @@ def _of_weights(finding: Finding, task: str, records: Sequence[Record], more: Se
     found = of_setting(records, more)
     if found is None or finding.place not in found.first.layer_weights:
         return _untested(task)
-    values = [WEIGHTS[finding.measure](record.weights_at(finding.place)) for record in found.records]
-    return _over_seeds(finding, task, values, (found,), "")
+    weights = [record.weights_at(finding.place) for record in found.records]
+    if len(weights[0]) < 2:
+        return _untested(task, "one layer")
+    return _over_seeds(finding, task, [WEIGHTS[finding.measure](each) for each in weights], (found,), "")
 
 
 def _over_seeds(
@@ -191,7 +193,8 @@ def _over_seeds(
     """The mean of one value a seed."""
     if not values:
         return _untested(task, "no seed in common")
-    return _judged(finding, task, fmean(values), Spread.of_values(values), groups, unit)
+    note = "" if (spread := Spread.of_values(values)) else "one seed in common" if len(values) == 1 else SEEDS_AGREE
+    return _judged(finding, task, fmean(values), spread, groups, unit, note)
 
 
 # Studies of the biLM.

@@ -15,6 +15,7 @@ from elmo_bench.reporting.statistics.intervals import Arm, Spread, spread
 
 Paired = tuple[list[Evidence], list[Evidence]]  # of the treated arm and of the control
 LARGE = 0.25  # of a gain: a reader should know the cluster of examples that carries more
+SEEDS_AGREE = "no interval: the seeds do not differ"
 
 
 class Influence(NamedTuple):
@@ -73,7 +74,7 @@ def gain(treated: Group, control: Group, split: str = "test") -> Gain:
     """
     evidence = _paired(treated, control, split)
     one, other = _arms(treated, control, split, evidence)
-    found = _gain(float(one.scores.mean() - other.scores.mean()), one, other)
+    found = _gain(float(one.scores.mean() - other.scores.mean()), one, other, evidence)
     if evidence is None:
         return found
     first = evidence[0][0]
@@ -105,12 +106,13 @@ def error_reduction(treated: Group, control: Group) -> Gain | None:
     Raises:
         UserError: as `gain`.
     """
-    one, other = _arms(treated, control, "test", _paired(treated, control, "test"))
+    evidence = _paired(treated, control, "test")
+    one, other = _arms(treated, control, "test", evidence)
     errors = 100 - float(other.scores.mean())
     if not errors:
         return None
     share = float(one.scores.mean() - other.scores.mean()) / errors
-    return _gain(100 * share, one.scaled(100 / errors), other.scaled(100 * (1 - share) / errors))
+    return _gain(100 * share, one.scaled(100 / errors), other.scaled(100 * (1 - share) / errors), evidence)
 
 
 def of_models(treated: Group, control: Group) -> list[float | None]:
@@ -130,8 +132,11 @@ def of_models(treated: Group, control: Group) -> list[float | None]:
     ]
 
 
-def _gain(mean: float, treated: Arm, control: Arm) -> Gain:
-    return Gain(mean, spread(treated, control), (treated.size, control.size), _note(treated, control))
+def _gain(mean: float, treated: Arm, control: Arm, evidence: Paired | None) -> Gain:
+    found, seeds = spread(treated, control), (treated.size, control.size)
+    lacking = "no per-example results in common" if evidence is None else "the examples are one cluster"
+    note = _note(seeds, "" if treated.clusters else lacking)
+    return Gain(mean, found, seeds, note if found or seeds == (1, 1) else SEEDS_AGREE)
 
 
 def _arms(treated: Group, control: Group, split: str, evidence: Paired | None) -> tuple[Arm, Arm]:
@@ -146,16 +151,12 @@ def _paired(treated: Group, control: Group, split: str) -> Paired | None:
     return None if one is None or other is None or not one[0].pairs_with(other[0]) else (one, other)
 
 
-def _note(treated: Arm, control: Arm) -> str:
-    single = (treated.size == 1) + (control.size == 1)
-    if single == 2:
-        return (
-            "over examples alone (one seed in each arm)"
-            if treated.clusters
-            else "none (one seed, no per-example results)"
-        )
-    notes = [] if treated.clusters else ["over seeds alone (no per-example results)"]
-    return "; ".join([*notes, *["the single seed of one arm is taken to vary as the other arm's"] * single])
+def _note(seeds: tuple[int, int], lacking: str) -> str:
+    """What an interval leaves out; `lacking` says why it is not over examples, if it is not."""
+    if seeds == (1, 1):
+        return f"none (one seed, {lacking})" if lacking else "over examples alone (one seed in each arm)"
+    single = "the single seed of one arm is taken to vary as the other arm's" if 1 in seeds else ""
+    return "; ".join(filter(None, [f"over seeds alone ({lacking})" if lacking else "", single]))
 
 
 # In words.
@@ -194,13 +195,15 @@ def verdict(gain: Gain) -> str:
     return "clear" if low > 0 else "worse" if high < 0 else "not shown"
 
 
-def shown_by(seeds: int) -> str:
-    """What a number of seeds in each arm can and cannot show."""
-    if seeds == 1:
+def shown_by(seeds: tuple[int, int]) -> str:
+    """What the numbers of seeds in two arms can and cannot show."""
+    if seeds == (1, 1):
         return "One seed shows nothing about other seeds: whatever is said of it is about the examples alone."
-    least = 2 / comb(2 * seeds, seeds)
+    one, other = seeds
+    least = min(1.0, 2 / comb(one + other, one))
     can = "can" if least < 0.05 else "cannot"
+    numbers = f"{one} seeds in each arm" if one == other else f"{one} and {other} seeds in the arms"
     return (
-        f"{seeds} seeds in each arm: an exact permutation of them reaches p = {least:.2g} at best, so that they {can} "
+        f"{numbers}: an exact permutation of them reaches p = {least:.2g} at best, so that they {can} "
         "show a gain without an assumption; the interval assumes that the scores of seeds are normally distributed."
     )

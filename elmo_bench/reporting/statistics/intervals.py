@@ -38,8 +38,10 @@ class Spread(NamedTuple):
 
     @classmethod
     def of_values(cls, values: Sequence[float]) -> Spread | None:
-        """That of the mean of independent values; None for a single one."""
-        return cls(stdev(values) / len(values) ** 0.5, len(values) - 1) if len(values) > 1 else None
+        """That of the mean of independent values; None for a single one, or where all are equal."""
+        if len(values) < 2 or not (deviation := stdev(values)):
+            return None
+        return cls(deviation / len(values) ** 0.5, len(values) - 1)
 
     @classmethod
     def of_interval(cls, low: float, high: float, degrees: float) -> Spread:
@@ -132,11 +134,15 @@ Part = tuple[float, int]  # of the variance of a gain, with the degrees of freed
 
 
 def spread(treated: Arm, control: Arm) -> Spread | None:
-    """That of the gain, in percent points; None where there is one seed in each arm and no per-example results."""
-    if not (parts := _parts(treated, control)):
+    """That of the gain, in percent points; None where nothing is known of it.
+
+    So it is with one seed in each arm and no per-example results, and where nothing that is known differs: equal scores
+    do not say that others would be equal.
+    """
+    parts = _parts(treated, control)
+    if not (known := sum(variance**2 / degrees for variance, degrees in parts)):
         return None
-    known = sum(variance**2 / degrees for variance, degrees in parts)
-    degrees = sum(variance for variance, _ in parts) ** 2 / known if known else 1.0
+    degrees = sum(variance for variance, _ in parts) ** 2 / known
     return Spread(float(draws(treated, control).std(ddof=1)), degrees)
 
 

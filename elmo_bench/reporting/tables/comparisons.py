@@ -31,7 +31,7 @@ def table(outcome: Outcome) -> Section | None:
             *_notes(found),
             *_influences(found),
             *([] if paper is None else [f"The paper's gain: {paper:+.2f}."]),
-            *(shown_by(seeds) for seeds in sorted({min(each.test.seeds) for each in found})),
+            *(shown_by(seeds) for seeds in sorted({(min(n), max(n)) for n in (each.test.seeds for each in found)})),
         ],
     )
 

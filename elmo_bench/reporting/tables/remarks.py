@@ -78,7 +78,7 @@ def _machines(records: Sequence[Record]) -> list[str]:
                  for m in (record.machine for record in records)}  # fmt: skip
     shown = [
         f"{name} ({cores} cores, {threads} threads, {accelerator})"
-        for name, cores, threads, accelerator in sorted(described)
+        for name, cores, threads, accelerator in sorted(described, key=str)
     ]
     dirty = sum(bool(record.dirty) for record in records)
     changed = f" {dirty} of {len(records)} runs: code with uncommitted changes." if dirty else ""

@@ -64,7 +64,7 @@ def families(found: Sequence[Evaluated], mains: Sequence[Comparison]) -> str:
     ]
     clear = [(title(each.task), corrected[each.task]) for each in mains if verdict(each.test) == "clear"]
     parts = [f"corrected for the {len(tested)} tested rows (Benjamini-Hochberg), {' and '.join(rows)}"] if rows else []
-    parts += [f"for the {len(corrected)} main gains (Holm), {_remaining('clear gains', clear)}"] if corrected else []
+    parts += [f"for the {len(corrected)} main gains (Holm), {_remaining('clear gains', clear)}"] if clear else []
     return f"With p {'; '.join(parts)}." if parts else ""
 
 
