@@ -193,7 +193,8 @@ def forked_ranks(patch: pytest.MonkeyPatch) -> list[Fork]:
         fork.stdin = os.fdopen(write, "wb")
         return fork
 
-    patch.setattr(ranks, "subprocess", SimpleNamespace(Popen=start, PIPE=None, STDOUT=None, TimeoutExpired=TimeoutError))
+    fake = SimpleNamespace(Popen=start, PIPE=None, STDOUT=None, TimeoutExpired=TimeoutError)
+    patch.setattr(ranks, "subprocess", fake)
     return forks
 
 
