@@ -102,6 +102,9 @@ def _written(value: Any) -> str:
         return f"[{','.join(map(_written, value))}]"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {_written(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, str):  # what the pages interpolate, in words
+        value = re.sub(r"\$\{arm:(.+),(.+)\}", r"baseline \1, elmo \2", value)
+        value = re.sub(r"\$\{([\w.]+)\}", r"as \1", value)
     return "required" if value is inspect.Parameter.empty else shown(value)
 
 

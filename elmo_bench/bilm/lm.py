@@ -7,6 +7,7 @@ sample of the vocabulary, the perplexity over all of it, so that the two are not
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -253,14 +254,16 @@ def read_vocabulary(path: Path, size: int | None = None) -> list[str]:
     """The words of a softmax, one a line.
 
     Raises:
-        UserError: as `open_text` does; `<UNK>` is missing; there are not `size` different words.
+        UserError: as `open_text` does; `<UNK>` is missing; a word stands twice, or there are not `size` of them.
     """
     with open_text(path) as lines:
         words = list(filter(None, map(str.strip, lines)))
     if UNKNOWN not in words:
         raise UserError(f"no line {UNKNOWN}; a vocabulary for the softmax needs one", path)
-    if size is not None and not len(words) == len(set(words)) == size:
-        raise UserError(f"{len(set(words))} different words, but recipe.vocabulary={size}", path)
+    if size is not None and (twice := next((word for word, n in Counter(words).items() if n > 1), None)):
+        raise UserError(f"the word {twice!r} stands twice; a vocabulary has each word once", path)
+    if size is not None and len(words) != size:
+        raise UserError(f"{len(words)} words, but recipe.vocabulary={size}; set recipe.vocabulary={len(words)}", path)
     return words
 
 

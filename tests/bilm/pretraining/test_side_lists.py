@@ -29,6 +29,16 @@ def test_ends_of_lines_and_spaces_are_no_part_of_a_word(text, words):
     assert Corpus.read([TextSource(text / "text.txt", None)]).unknown(read)[0] == 150  # saw, a, cat
 
 
+@pytest.mark.parametrize(
+    ("words", "said"), [(WORDS, "5 words, but recipe.vocabulary=9; set recipe.vocabulary=5"),
+                        (f"{WORDS}dog\n", "the word 'dog' stands twice")],
+)  # fmt: skip
+def test_a_vocabulary_of_another_size_says_what_to_type(text, words, said):
+    (text / "words.txt").write_text(words)
+    with pytest.raises(UserError, match=said):
+        read_vocabulary(text / "words.txt", 9)
+
+
 @pytest.mark.parametrize("change", [("the", "the 800"), ("the", "le")])
 def test_a_vocabulary_of_hardly_any_word_of_the_text_is_refused(text, change):
     words = WORDS.replace("dog", "dog 50").replace(*change)
