@@ -233,6 +233,16 @@ def test_a_sentence_has_the_same_bits_in_every_batch(bilm):
                 assert torch.equal(layers, together[i])
 
 
+def test_layers_are_computed_without_tf32_whatever_the_run_allows(bilm, tmp_path, monkeypatch):
+    """Runs with `trainer.tf32` and without read the same cache."""
+    seen, batches = [], bilm.batches
+    monkeypatch.setattr(bilm, "batches", lambda each: seen.append(torch.backends.cudnn.allow_tf32) or batches(each))
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
+    ActivationCache(bilm, tmp_path / "cache").prepare([["a", "cat"]])
+    assert seen == [False]
+    assert torch.backends.cudnn.allow_tf32
+
+
 def test_only_functions_of_the_sentence_are_cached(tmp_path, bilm):
     with pytest.raises(ValueError, match="one sentence"):
         ActivationCache(layers_of(tmp_path, "carry"), tmp_path)

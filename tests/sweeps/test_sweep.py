@@ -125,6 +125,16 @@ def test_a_failed_run_does_not_stop_the_others_and_the_last_line_tells_how_to_go
     assert "| missing |" in written.read_text()
 
 
+def test_runs_on_a_gpu_that_was_named_are_not_dealt_others(toy, monkeypatch):
+    dealt = []
+    monkeypatch.setattr(local.machine, "gpus", lambda: ["0", "1"])
+    monkeypatch.setattr(local, "run_jobs", lambda jobs, at_once, ended, gpus, each: dealt.append(gpus))
+    for devices in ("1", "[1]"):
+        made = planned(toy, "trainer.accelerator=auto", f"trainer.devices={devices}")
+        local.SweepOutcome(made).train(made.new)
+    assert dealt == [["0", "1"], []]
+
+
 def ending(*errors: UserError):
     """In the place of `run_jobs`: jobs that end with these errors."""
     return lambda jobs, at_once, ended, *_gpus: [ended(i, error) for i, error in enumerate(errors)]
