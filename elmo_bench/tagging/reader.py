@@ -17,17 +17,17 @@ from elmo_bench.text.batching import pad, pad_tokens
 from elmo_bench.text.columns import Block, read_blocks, write_rows
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import sentence_of
-from elmo_bench.text.source import SPLITS, DataSource, tables, words_of_cell
+from elmo_bench.text.source import SPLITS, DataSource, Table, tables
 from elmo_bench.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from datasets import Dataset, DatasetDict
+    from datasets import DatasetDict
 
 LISTED = 10  # the most places that a message lists
 
 
 class TaggedSentence(NamedTuple):
-    """One sentence as in its source, with its file and lines."""
+    """One sentence as in its source, with its file and lines; of a table without lines, of the hub without a file."""
 
     tokens: list[str]
     tags: list[str]
@@ -83,7 +83,7 @@ class TaggingReader:
                 it names file and line.
         """
         if self.source.tabular:
-            sources = {split: self._from_hub(rows) for split, rows in self.source.load().items()}
+            sources = {split: self._from_table(table) for split, table in self.source.load().items()}
         else:
             sources = {split: self._from_file(split) for split in SPLITS}
         repairs: list[str] = []
@@ -111,28 +111,30 @@ class TaggingReader:
                 raise UserError(message, error.path, error.line) from None
             raise
 
-    def _from_hub(self, split: Dataset) -> Iterator[TaggedSentence]:
-        """Of a table. Tags are words, or numbers whose names are in its features or in `task.data.tag_names`."""
-        column = self.hub_tags if self.hub_tags in split.column_names else "tags"
-        if lacking := {"tokens", column} - {*split.column_names}:
-            raise self.source.unfit(f"lacks {' and '.join(sorted(lacking))}")
-        feature = getattr(split.features[column], "feature", None)
+    def _from_table(self, table: Table) -> Iterator[TaggedSentence]:
+        """Tags are words, or numbers whose names are in the table's features or in `task.data.tag_names`."""
+        column = self.hub_tags if self.hub_tags in table.rows.column_names else "tags"
+        table.require("tokens", column)
+        feature = getattr(table.rows.features[column], "feature", None)
         names: list[str] = getattr(feature, "names", None) or list(self.data.get("tag_names") or ())
-        for number, (tokens, ids) in enumerate(zip(split["tokens"], split[column], strict=True)):
-            if not tokens:
-                continue
-            words = words_of_cell(tokens)
-            found = ids if ids and isinstance(ids[0], int) else words_of_cell(ids or ())
-            if len(words) != len(found):
-                raise self.source.unfit(f"has {len(words)} tokens and {len(found)} {column} in row {number}")
-            if not names and any(isinstance(each, int) for each in found):
-                raise UserError(
-                    f"the column {column} holds numbers without names; give them in their order, as in "
-                    "'+task.data.tag_names=[O,B-PER,I-PER]'"
-                )
-            if wrong := [i for i in found if isinstance(i, int) and not 0 <= i < len(names)]:
-                raise UserError(f"task.data.tag_names has {len(names)} names, and {column} the number {wrong[0]}")
-            yield TaggedSentence(words, [names[i] if isinstance(i, int) else i for i in found], None, None)
+        empty = 0
+        for row, (tokens, found) in enumerate(
+            zip(table.lists("tokens"), table.lists(column, numbers=True), strict=True)
+        ):
+            if len(tokens) != len(found):
+                raise table.fault(row, f"{len(tokens)} tokens and {len(found)} {column}")
+            numbers = [tag for tag in found if isinstance(tag, int)]
+            if numbers and not names:
+                mend = "give them in their order, as in '+task.data.tag_names=[O,B-PER,I-PER]'"
+                raise table.fault(row, f"the column {column} holds numbers without names", mend)
+            if wrong := [number for number in numbers if not 0 <= number < len(names)]:
+                count = f"task.data.tag_names has {len(names)} names"
+                raise table.fault(row, f"{column} has the number {wrong[0]}, but {count}", "name all tags")
+            empty += not tokens
+            if tokens:
+                yield TaggedSentence(tokens, [names[i] if isinstance(i, int) else i for i in found], table.path, None)
+        if empty:
+            print(f"{table.path or table.split}: left out {empty} rows without words", file=sys.stderr)
 
     def _rows(self, sentences: Iterator[TaggedSentence], split: str, repairs: list[str]) -> list[Row]:
         """The rows of a split; `repairs` gets how many tags break its scheme and where, if any do."""
@@ -209,17 +211,17 @@ def _fault(error: tags.TagError, sentence: TaggedSentence) -> UserError:
     """The error of a user whose file has these tags."""
     if sentence.lines:
         return UserError(str(error), sentence.path, sentence.lines[error.index])
-    return UserError(f"{error} (sentence {error.sentence}, token {error.index})")
+    return UserError(f"{error} (sentence {error.sentence}, token {error.index})", sentence.path)
 
 
 def _repairs(settled: tags.Settled, sentences: Sequence[TaggedSentence], split: str) -> str:
     """How many entities break the scheme of a split, and at which lines of its file, as part of a message."""
-    number, path = len(settled.exceptions), sentences[0].path
+    number, first = len(settled.exceptions), sentences[0]
     places = [_place(sentences[i], i, token) for i, token in settled.exceptions[:LISTED]]
     more = f" and {number - LISTED} more" if number > LISTED else ""
     broken = f"{number} of {settled.entities} entities against {settled.scheme}"
-    unit = "at" if path is None else "line" if number == 1 else "lines"
-    return f"{broken} in {path or split} ({unit} {', '.join(places)}{more})"
+    unit = "at" if first.lines is None else "line" if number == 1 else "lines"
+    return f"{broken} in {first.path or split} ({unit} {', '.join(places)}{more})"
 
 
 def _place(sentence: TaggedSentence, number: int, token: int) -> str:

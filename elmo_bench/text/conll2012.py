@@ -22,6 +22,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import open_text
 from elmo_bench.text import brackets
 from elmo_bench.text.columns import Block, read_blocks, write_rows
+from elmo_bench.text.source import TABLES
 from elmo_bench.text.tags import Span
 
 DOCUMENT, PART, NUMBER, WORD, POS, PARSE, LEMMA, FRAME, SENSE, SPEAKER, NAMES, ARGUMENTS = range(12)
@@ -211,13 +212,17 @@ def read_split(data: Mapping[str, Any], split: str) -> Iterator[Document]:
     """The documents that `data` names for a split, below its `folder` if it has one; see `find_files`.
 
     Raises:
-        UserError: nothing is named; as `find_files`, `read_documents` and `with_words`.
+        UserError: nothing is named, or a table; as `find_files`, `read_documents` and `with_words`.
     """
     if data.get(split) is None:
         raise UserError(f"no file is named for {split}: set task.data.{split}")
     if "folder" in data and data["folder"] is None:
         raise UserError("set task.data.folder to the folder of the CoNLL-2012 files (conll-2012/v4/data)")
-    return with_words(read_documents(find_files(data[split], data.get("folder"))))
+    paths = find_files(data[split], data.get("folder"))
+    for path in paths:
+        if path.suffix.lower() in TABLES:
+            raise UserError("this task reads CoNLL-2012 columns, not tables; see docs/data.md", path)
+    return with_words(read_documents(paths))
 
 
 def with_words(documents: Iterable[Document]) -> Iterator[Document]:

@@ -21,7 +21,7 @@ def tokens_of(raw: Mapping[str, Any]) -> list[str] | None:
     if "tokens" not in raw:
         if not isinstance(raw.get("text"), str):
             raise UserError(EXPECTED)
-        if not raw["text"].strip():
+        if not has_words(raw["text"]):
             raise UserError("the text has no words")
         return None
     tokens = raw["tokens"]
@@ -30,6 +30,11 @@ def tokens_of(raw: Mapping[str, Any]) -> list[str] | None:
     if not tokens:
         raise UserError("the sentence has no words")
     return tokens
+
+
+def has_words(text: str) -> bool:
+    """Whether a text has any: one of white space and of spaces without a width (U+200B, U+FEFF) has none."""
+    return any(map(str.isalnum, text)) or bool(words(text))  # the first finds one fast
 
 
 def are_words(value: Any) -> bool:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files
@@ -25,6 +26,75 @@ SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # our names ->
 CHUNK = 500  # rows that are Python objects at once; as such they take ten times the memory
 
 
+class Table(NamedTuple):
+    """A split as a table, with columns by our names, and where it is from. Messages count its rows from 0."""
+
+    rows: Dataset
+    split: str  # by our name
+    path: Path | None  # None: of the hub
+    origin: str  # in messages about the hub
+    found: str  # its columns, as they are called there
+    mend: str  # what to do about other columns
+
+    def unfit(self, why: str) -> UserError:
+        """The error for other columns than expected; `why` completes "the table ..."."""
+        if self.path is None:
+            return UserError(f"{self.origin}, split {self.split}, {why}; {self.mend} (it has {self.found})")
+        return UserError(f"the table {why}; it has {self.found}; {self.mend}", self.path)
+
+    def fault(self, row: int, why: str, mend: str = "correct the table") -> UserError:
+        """The error for what a row holds."""
+        origin = f"{self.origin}, {self.split} " if self.path is None else ""
+        return UserError(f"{origin}row {row}: {why}; {mend}", self.path)
+
+    def require(self, *columns: str) -> None:
+        """Raises `UserError` if it lacks one of them."""
+        if lacking := [column for column in columns if column not in self.rows.column_names]:
+            raise self.unfit(f"lacks {' and '.join(lacking)}")
+
+    def cells(self, column: str) -> Iterator[Any]:
+        """What a column holds. Raises `UserError` at an empty cell (null)."""
+        for row, cell in enumerate(self.rows[column]):
+            if cell is None:
+                raise self.fault(row, f"{column} is empty")
+            yield cell
+
+    def texts(self, column: str) -> Iterator[str]:
+        """As `cells`. Raises `UserError` also at what is not text."""
+        for row, cell in enumerate(self.cells(column)):
+            if not isinstance(cell, str):
+                raise self.fault(row, f"{column} is {cell!r}, not text")
+            yield cell
+
+    def lists(self, column: str, numbers: bool = False) -> Iterator[list[Any]]:
+        """The words of each cell: a list, or a text with spaces between them, as in CSV.
+
+        Args:
+            column: its name.
+            numbers: whether whole numbers may stand for words, also as 1.0 or as text; they become `int`.
+
+        Raises:
+            UserError: an empty cell, an empty word in a list, anything but words.
+        """
+        kinds = (str, int) if numbers else (str,)
+        for row, cell in enumerate(self.cells(column)):
+            each = cell.split() if isinstance(cell, str) else cell if isinstance(cell, list) else [cell]
+            each = list(map(whole_number, each)) if numbers else each
+            if wrong := [one for one in each if type(one) not in kinds or one == ""]:
+                what = "an empty word" if wrong[0] in (None, "") else f"{wrong[0]!r}, which is not text"
+                raise self.fault(row, f"{column} has {what}")
+            yield each
+
+
+def whole_number(cell: Any) -> Any:
+    """A whole number as `int`, also if it is 1.0, as in a column with an empty cell, or text; all else as it is."""
+    try:
+        number = float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return cell
+    return int(number) if number.is_integer() and not isinstance(cell, bool) else cell
+
+
 class DataSource:
     """The `data` of a task's configuration for one scale.
 
@@ -32,23 +102,30 @@ class DataSource:
         data: the file of each split, below {folder} if given; or, without a folder, a data set of the hub
             {hub, revision, configuration}. Of a table, {columns} names those that are called otherwise: {ours: theirs}.
         instead: the settings that name files instead of the hub, for error messages.
-        native: endings of files that the reader reads itself.
+        native: whether a file with the ending of a table has a format that the reader reads itself.
     """
 
-    def __init__(self, data: Mapping[str, Any], instead: str = "task.data.folder=DIR", native: Sequence[str] = ()):
+    def __init__(
+        self,
+        data: Mapping[str, Any],
+        instead: str = "task.data.folder=DIR",
+        native: Callable[[Path], bool] = lambda path: False,
+    ):
         self.data, self.native, self.hint = dict(data), native, f"give {instead} to read files instead"
         self.columns: dict[str, str] = dict(self.data.get("columns") or {})
-        self._found = ""  # the columns of the table that was read last
 
     @property
     def tabular(self) -> bool:
         """Whether it is a table: of the hub, or files in a format of `datasets`. Splits are not mixed."""
         if self.from_hub:
             return True
-        names = [self.data[split] for split in SPLITS if isinstance(self.data.get(split), str)]
-        kinds = {_ending(name) in TABLES and (bool(self.columns) or _ending(name) not in self.native) for name in names}
+        names = {split: self.data[split] for split in SPLITS if isinstance(self.data.get(split), str)}
+        kinds = {
+            _ending(name) in TABLES and (bool(self.columns) or not self.native(self.path(split)))
+            for split, name in names.items()
+        }
         if len(kinds) > 1:
-            raise UserError(f"{', '.join(names)}: all splits must be tables (.parquet, .jsonl, .csv), or none")
+            raise UserError(f"{', '.join(names.values())}: all splits must be tables (.parquet, .jsonl, .csv), or none")
         return kinds == {True}
 
     @property
@@ -64,60 +141,71 @@ class DataSource:
             raise UserError(f"no file is named for {split}: set task.data.{split}")
         return Path(os.path.expanduser(Path(self.data.get("folder") or "", name)))
 
-    def load(self, splits: Mapping[str, str] = SPLITS) -> dict[str, Dataset]:
-        """The splits of a table, by our names, with columns by our names.
+    def load(self, splits: Mapping[str, str] = SPLITS) -> dict[str, Table]:
+        """The splits as tables, by our names.
 
         Raises:
-            UserError: it cannot be loaded, or lacks a split or a column that is named.
+            UserError: one cannot be loaded, is not named, has no rows, or lacks a column that is named.
         """
+        import datasets
+
+        datasets.disable_progress_bars()  # it would print them into files and pipes, too
         if not self.from_hub:
-            return {split: self._named(self._table(self.path(split))) for split in splits if self.data.get(split)}
-        dataset = load_from_hub(
-            self.data["hub"], self.data.get("revision"), self.data.get("configuration"), hint=self.hint
-        )
+            return {split: self._table(split, _read(path), path) for split in splits for path in [self.path(split)]}
+        name = self.data["hub"]
+        dataset = load_from_hub(name, self.data.get("revision"), self.data.get("configuration"), hint=self.hint)
         if missing := [split for split in splits.values() if split not in dataset]:
-            raise self.unfit(f"has no split {', '.join(missing)}")
-        return {ours: self._named(dataset[theirs]) for ours, theirs in splits.items()}
+            there = ", ".join(map(str, dataset))
+            raise UserError(f"{_of_hub(name)} has no split {', '.join(missing)}; {self.hint} (it has {there})")
+        return {ours: self._table(ours, dataset[theirs]) for ours, theirs in splits.items()}
 
-    def _table(self, path: Path) -> Dataset:
-        """A file as a table, in memory: `datasets` would keep a copy in its cache."""
-        from datasets import load_dataset
+    def _table(self, split: str, rows: Dataset, path: Path | None = None) -> Table:
+        found = ", ".join(f"{name} ({kind})" for name, kind in rows.features.items())[:500]
+        mend = "+task.data.columns.OURS=THEIRS names another column" if path else self.hint
+        table = Table(rows, split, path, _of_hub(self.data.get("hub")), found, mend)
+        table.require(*self.columns.values())
+        renamed = {theirs: ours for ours, theirs in self.columns.items() if ours != theirs}
+        return table._replace(rows=rows.rename_columns(renamed))
 
-        files.check(path)
-        ending = _ending(path.name)
-        options: dict[str, Any] = {"sep": "\t"} if ending == ".tsv" else {}
-        try:
-            with tempfile.TemporaryDirectory() as cache:
-                builder, given = TABLES[ending], {"train": str(path)}
-                read = load_dataset(builder, data_files=given, split="train", cache_dir=cache, keep_in_memory=True,
-                                    **options)  # fmt: skip
-        except Exception as error:  # whatever the readers of these formats raise
-            cause = error.__cause__ or error
-            raise UserError(f"cannot be read as {ending[1:]} ({' '.join(str(cause).split())})", path) from None
-        return read  # type: ignore[return-value]
 
-    def _named(self, table: Dataset) -> Dataset:
-        self._found = ", ".join(f"{name} ({kind})" for name, kind in table.features.items())[:500]
-        if absent := [theirs for theirs in self.columns.values() if theirs not in table.column_names]:
-            raise self.unfit(f"has no column {', '.join(absent)}")
-        return table.rename_columns({theirs: ours for ours, theirs in self.columns.items() if ours != theirs})
-
-    def unfit(self, why: str) -> UserError:
-        """The error for a table that is not as expected; `why` completes "the data set ..."."""
-        if self.from_hub:
-            return UserError(f"the data set {self.data['hub']} of the hub {why}; {self.hint} (it has {self._found})")
-        names = ", ".join(str(self.data[split]) for split in SPLITS if self.data.get(split))
-        rename = "+task.data.columns.OURS=THEIRS names another column"
-        return UserError(f"the data set {names} {why}; it has {self._found}; {rename}")
+def _of_hub(name: Any) -> str:
+    return f"the data set {name} of the hub"
 
 
 def _ending(name: str) -> str:
     return Path(name).suffix.lower()
 
 
-def words_of_cell(value: Any) -> list[str]:
-    """The words, or tags, in a cell of a table: a list, or a text with spaces between them, as in CSV."""
-    return value.split() if isinstance(value, str) else [str(each) for each in value]
+def _read(path: Path) -> Dataset:
+    """A file as a table, in memory: `datasets` would keep a copy in its cache."""
+    from datasets import load_dataset
+
+    files.check(path)
+    ending = _ending(path.name)
+    builder, options = TABLES[ending], {"data_files": {"train": str(path)}, "split": "train", "keep_in_memory": True}
+    if builder == "csv":  # only an empty cell is empty: NA and None are words
+        options |= {"sep": "\t" if ending == ".tsv" else ",", "keep_default_na": False, "na_values": [""]}
+    try:
+        if _has_no_rows(path, builder):
+            raise UserError("the table has no rows", path)
+        with tempfile.TemporaryDirectory() as cache:
+            return load_dataset(builder, cache_dir=cache, **options)  # type: ignore[return-value]
+    except UserError:
+        raise
+    except Exception as error:  # whatever the readers of these formats raise
+        cause = error.__cause__ or error
+        raise UserError(f"cannot be read as {ending[1:]} ({' '.join(str(cause).split())})", path) from None
+
+
+def _has_no_rows(path: Path, builder: str) -> bool:
+    """Whether a table is empty: `datasets` has another error for that in each format, none of which says so."""
+    if builder == "parquet":
+        from pyarrow.parquet import read_metadata
+
+        return read_metadata(path).num_rows == 0
+    least = 2 if builder == "csv" else 1  # the header is a line, too
+    with files.open_text(path) as lines:
+        return len(list(islice(filter(str.strip, lines), least))) < least
 
 
 def tables(splits: Mapping[str, list[dict[str, Any]]]) -> DatasetDict:

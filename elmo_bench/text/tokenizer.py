@@ -1,9 +1,10 @@
 """Splits English text into words with their positions, and into sentences.
 
 Words follow the Penn Treebank conventions of NLTK's word tokenizer (contractions split, punctuation separate, O'Brien
-and Qur'an whole), which also tokenized the open biLM's text; words joined by hyphens, dashes and slashes are split too,
-so that an answer such as "1,000" in "1,000-mile" is made of whole words. NLTK's tokenizer itself expects single
-sentences and cuts decomposed accents; those of the library `tokenizers` know no contractions.
+and Qur'an whole), which also tokenized the open biLM's text, with three exceptions: cannot, gonna, more'n and the like
+stay whole; 'Tis and 'Twas are an apostrophe and a word; and words joined by hyphens, dashes and slashes are split, so
+that an answer such as "1,000" in "1,000-mile" is made of whole words. NLTK's tokenizer itself expects single sentences
+and cuts decomposed accents; those of the library `tokenizers` know no contractions.
 
 A text has the same words in Unicode's composed and decomposed forms (NFC and NFD).
 """

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,31 +18,44 @@ COLUMNS = ("gold_label", "sentence1", "sentence2")  # of both file formats, with
 
 
 class Pair(NamedTuple):
-    """One pair as in its source, and where it comes from."""
+    """One pair as in its source, and the error for what is wrong there."""
 
     label: str
     premise: str
     hypothesis: str
-    path: Path | None = None
-    line: int | None = None
+    fault: Callable[[str], UserError]
+
+
+def is_release(path: Path) -> bool:
+    """Whether a file has the release's columns, and not those of a table, by its first line."""
+    if path.suffix.lower() not in (".jsonl", ".tsv"):
+        return False
+    with open_text(path) as lines:
+        first = next(filter(str.strip, lines), "")
+    return not {"premise", "hypothesis"} <= {*re.split(r'["\t\r\n]', first)}
 
 
 def read_pairs(path: Path) -> Iterator[Pair]:
-    """The pairs of a file as a stream: JSON lines if its name contains `.jsonl`, else TSV.
+    """The pairs of a file as a stream: JSON lines if its name contains `.jsonl`, else TSV; empty lines are skipped.
 
     Raises:
-        UserError: no such file, not UTF-8, a malformed line (the error names it).
+        UserError: no such file, not UTF-8, a malformed line (the error names it), no pairs.
     """
+    values: Sequence[str] | None = None
     parse = _parse_json if ".jsonl" in path.suffixes else _tsv_parser()
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
             try:
                 values = parse(line.rstrip("\r\n"))
                 if values is not None:
                     label, premise, hypothesis = values
-                    yield Pair(_label(label), premise, hypothesis, path, number)
+                    yield Pair(_label(label), premise, hypothesis, partial(UserError, path=path, line=number))
             except ValueError as error:
                 raise UserError(str(error), path, number) from None
+    if values is None:
+        raise UserError("the file has no rows", path)
 
 
 def _tsv_parser() -> Callable[[str], Sequence[str] | None]:

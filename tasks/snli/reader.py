@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +15,14 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.part import WHOLE, Part
-from elmo_bench.text.source import SPLITS, DataSource, tables
+from elmo_bench.text.source import SPLITS, DataSource, Table, tables
 from elmo_bench.text.tokenizer import compounds, words
 from elmo_bench.text.vocabulary import Vocabulary
 
-from .pairs import LABELS, Pair, read_pairs
+from .pairs import LABELS, Pair, is_release, read_pairs
 
 if TYPE_CHECKING:
-    from datasets import Dataset, DatasetDict
+    from datasets import DatasetDict
 
 
 class SnliReader:
@@ -36,7 +37,7 @@ class SnliReader:
 
     Args:
         data: the files {train, dev, test}, below {folder} if given, `.jsonl` or TSV with a header, plain, `.gz` or
-            `.xz`; or without a folder {hub, revision}.
+            `.xz`, or tables (see `is_release`); or without a folder {hub, revision}.
         lower: look words up in lower case.
         min_count: how often a word must occur to be in the vocabulary; rarer ones are the unknown word.
         apart: cut the texts of the data set at apostrophes and accents inside words, too, as for all runs so far; see
@@ -46,7 +47,7 @@ class SnliReader:
     fields = ("premise", "hypothesis")
 
     def __init__(self, data: Mapping[str, Any], lower: bool = False, min_count: int = 1, apart: bool = True):
-        self.source = DataSource(data, native=(".jsonl", ".tsv"))
+        self.source = DataSource(data, native=is_release)
         self.lower, self.min_count, self.apart = lower, min_count, apart
         self.vocabularies: dict[str, Vocabulary] = {}
 
@@ -60,7 +61,7 @@ class SnliReader:
                 an empty sentence in dev or test, a split without pairs; it names file and line.
         """
         if self.source.tabular:
-            sources = {split: _hub_pairs(rows, self.source) for split, rows in self.source.load().items()}
+            sources = {split: _table_pairs(table) for split, table in self.source.load().items()}
         else:
             sources = {split: read_pairs(self.source.path(split)) for split in SPLITS}
         splits = {split: self._rows(pairs, split) for split, pairs in sources.items()}
@@ -84,12 +85,12 @@ class SnliReader:
             elif split == "train":
                 empty += 1
             else:
-                raise UserError("a sentence of the pair is empty; correct the file", pair.path, pair.line)
+                raise pair.fault("a sentence of the pair is empty; correct the file")
         if unlabelled or empty:
             print(f"snli {split}: left out {unlabelled} pairs without a gold label, {empty} with an empty sentence",
                   file=sys.stderr)  # fmt: skip
         if not rows:
-            raise UserError(f"no labelled pair for {split}", None if self.source.tabular else self.source.path(split))
+            raise UserError(f"no labelled pair for {split}", None if self.source.from_hub else self.source.path(split))
         return rows
 
     def collate(self, rows: Sequence[Row]) -> Batch:
@@ -147,21 +148,18 @@ def tokenize(text: str, apart: bool = False) -> list[str]:
     return ['"' if word in ("''", "``") else word for word in cut]
 
 
-# The hub.
+# Tables.
 
 
-def _hub_pairs(split: Dataset, source: DataSource) -> Iterator[Pair]:
+def _table_pairs(table: Table) -> Iterator[Pair]:
     """Labels are words, "-" or null for none; or numbers in the order of the features' names or LABELS, -1 for none."""
-    names = ("label", "premise", "hypothesis")
-    if not {*names} <= {*split.column_names}:
-        raise source.unfit("lacks premise, hypothesis or label")
-    labels = dict(enumerate(getattr(split.features["label"], "names", LABELS))) | {
-        -1: NO_GOLD,
-        None: NO_GOLD,
-        NO_GOLD: NO_GOLD,
-    }
-    labels |= {label: label for label in LABELS}
-    for label, premise, hypothesis in zip(*(split[column] for column in names), strict=True):
-        if labels.get(label) not in (*LABELS, NO_GOLD):
-            raise source.unfit(f"has the unknown label {label}")
-        yield Pair(labels[label], premise, hypothesis)
+    table.require("premise", "hypothesis", "label")
+    named = dict(enumerate(getattr(table.rows.features["label"], "names", LABELS)))
+    labels = {-1: NO_GOLD, None: NO_GOLD, NO_GOLD: NO_GOLD} | named | {label: label for label in LABELS}
+    columns = table.rows["label"], table.texts("premise"), table.texts("hypothesis")
+    for row, (label, premise, hypothesis) in enumerate(zip(*columns, strict=True)):
+        fault = partial(table.fault, row)
+        known = labels.get(label) if isinstance(label, Hashable) else None
+        if known not in (*LABELS, NO_GOLD):
+            raise fault(f"the unknown label {label!r}", f"expected {', '.join(LABELS)}, or 0 to 2")
+        yield Pair(known, premise, hypothesis, fault)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from os import PathLike
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.json_text import read as read_json
+from elmo_bench.text.raw import has_words
+from elmo_bench.text.source import Table
 
 SLACK = 2  # characters by which an answer may be away from its place
 
@@ -56,7 +58,7 @@ def check(paragraphs: Iterable[Paragraph], path: Any, answered: bool = True) -> 
     seen: set[str] = set()
     kept = []
     for number, paragraph in enumerate(paragraphs, start=1):
-        if not paragraph.context.strip():
+        if not has_words(paragraph.context):
             ids = ", ".join(question.id for question in paragraph.questions[:3])
             about = f"question {ids}: " if ids else f"paragraph {number} ({paragraph.title}): "
             raise UserError(f"{about}the context is empty", path)
@@ -73,13 +75,13 @@ def check(paragraphs: Iterable[Paragraph], path: Any, answered: bool = True) -> 
 
 def _checked(question: Question, context: str, path: Any, answered: bool) -> Question:
     where = f"question {question.id}:"
-    if not question.text.strip():
+    if not has_words(question.text):
         raise UserError(f"{where} the question is empty", path)
     if answered and not question.answers:
         raise UserError(f"{where} no answer", path)
     answers = []
     for text, start in question.answers:
-        if not text.strip():
+        if not has_words(text):
             raise UserError(f"{where} an answer is empty", path)
         answer = placed(AnswerSpan(text, start), context)
         if answer is None:
@@ -144,23 +146,34 @@ def _get(node: Any, key: str, kind: type, place: str, path: Any) -> Any:
     return node[key]
 
 
-def from_hub(rows: Iterable[Mapping[str, Any]], name: str) -> list[Paragraph]:
-    """Paragraphs from the hub's table, one question per row; rows with the same title and context are merged.
+def from_table(table: Table) -> list[Paragraph]:
+    """Paragraphs of a table, one question per row; rows with the same title and context are merged.
 
     Raises:
-        UserError: other columns, or content that `check` refuses.
+        UserError: other columns, an empty cell other than of an id or a title, or content that `check` refuses.
     """
+    table.require("id", "title", "context", "question", "answers")
     paragraphs: dict[tuple[str, str], Paragraph] = {}
-    for row in rows:
+    ids, titles = numbered(table.rows["id"]), table.rows["title"]
+    columns = ids, titles, table.texts("context"), table.texts("question"), table.cells("answers")
+    for row, (id, title, context, question, answers) in enumerate(zip(*columns, strict=True)):
         try:
-            texts, starts = row["answers"]["text"], row["answers"]["answer_start"]
-            question = Question(row["id"], row["question"], [AnswerSpan(*a) for a in zip(texts, starts, strict=True)])
-            key = row["title"], row["context"]
+            spans = [AnswerSpan(*each) for each in zip(answers["text"], answers["answer_start"], strict=True)]
         except (KeyError, TypeError, ValueError):
-            columns = ", ".join(row)
-            raise UserError(f"the data set {name} has other columns than rajpurkar/squad: {columns}") from None
-        paragraphs.setdefault(key, Paragraph(*key, [])).questions.append(question)
-    return check(paragraphs.values(), Path(name))
+            raise table.fault(row, 'answers is not {"text": [...], "answer_start": [...]}') from None
+        if not all(isinstance(text, str) and type(start) is int for text, start in spans):
+            raise table.fault(row, "an answer is not text with a whole number as its start")
+        key = "" if title is None else str(title), context
+        paragraphs.setdefault(key, Paragraph(*key, [])).questions.append(Question(id, question, spans))
+    return check(paragraphs.values(), table.path or table.origin)
+
+
+def numbered(ids: Iterable[Any]) -> list[str]:
+    """The ids as text; an empty one becomes a number that is none of the others."""
+    known = ["" if id is None else str(id) for id in ids]
+    given = {*known}
+    numbers = (number for number in map(str, count(1)) if number not in given)
+    return [id or next(numbers) for id in known]
 
 
 def chosen(paragraphs: Sequence[Paragraph], questions: int, draw: int) -> list[Paragraph]:

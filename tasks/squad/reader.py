@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, chain, count
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -17,11 +17,12 @@ from elmo_bench.task import Batch, Row
 from elmo_bench.text import tokenizer
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.part import WHOLE, Part
-from elmo_bench.text.source import DataSource, mapped
+from elmo_bench.text.raw import has_words
+from elmo_bench.text.source import SPLITS, DataSource, mapped
 from elmo_bench.text.tokenizer import TextWord
 from elmo_bench.text.vocabulary import Vocabulary
 
-from .paragraphs import Paragraph, chosen, from_hub, parted, read_paragraphs
+from .paragraphs import Paragraph, chosen, from_table, numbered, parted, read_paragraphs
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict, Features
@@ -119,13 +120,12 @@ class SquadReader:
 
     def _paragraphs(self) -> dict[str, list[Paragraph]]:
         data = self.source.data
+        named = {split: theirs for split, theirs in SPLITS.items() if split != "dev" or data.get("dev")}
         if self.source.tabular and not self.source.from_hub:
-            paragraphs = {split: from_hub(rows, str(data[split])) for split, rows in self.source.load().items()}  # type: ignore
+            paragraphs = {split: from_table(table) for split, table in self.source.load(named).items()}
         elif data.get("train") is None and data.get("hub") is not None:
-            dataset = self.source.load(HUB_SPLITS)
-            paragraphs = {split: from_hub(rows, data["hub"]) for split, rows in dataset.items()}  # type: ignore
+            paragraphs = {split: from_table(table) for split, table in self.source.load(HUB_SPLITS).items()}
         else:
-            named = [split for split in ("train", "dev", "test") if split != "dev" or data.get("dev")]
             paragraphs = {split: read_paragraphs(self.source.path(split)) for split in named}
         if "dev" not in paragraphs:
             paragraphs["train"], paragraphs["dev"] = parted(paragraphs["train"], self.held_out, self.draw)
@@ -222,8 +222,8 @@ class SquadReader:
         for key in ("context", "question"):
             if not isinstance(raw.get(key), str):
                 raise UserError('expected {"context": "a paragraph", "question": "about it"}')
-            if not raw[key].strip():
-                raise UserError(f"the {key} is empty")
+            if not has_words(raw[key]):
+                raise UserError(f"the {key} has no words")
         id = raw.get("id")
         return self._asked(raw["context"], raw["question"], "" if id is None else str(id), apart=False)
 
@@ -269,10 +269,7 @@ class SquadReader:
             UserError: an id occurs twice.
         """
         answers: dict[str, str] = {}
-        given = {row["id"] for row in rows}
-        numbers = (number for number in map(str, count(1)) if number not in given)
-        for prediction, row in zip(predictions, rows, strict=True):
-            id = row["id"] or next(numbers)
+        for prediction, id in zip(predictions, numbered(row["id"] for row in rows), strict=True):
             if id in answers:
                 raise UserError(f'every question needs an "id" of its own; {id!r} occurs twice')
             answers[id] = prediction["answer"]

@@ -13,7 +13,7 @@ from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import tokens_of
-from elmo_bench.text.source import SPLITS, DataSource, tables, words_of_cell
+from elmo_bench.text.source import SPLITS, DataSource, Table, tables, whole_number
 from elmo_bench.text.tokenizer import compounds, words
 from elmo_bench.text.trees import Node, Tree, TreeError, read_trees, unescaped
 from elmo_bench.text.vocabulary import Vocabulary
@@ -21,7 +21,7 @@ from elmo_bench.text.vocabulary import Vocabulary
 from .metric import LABELS
 
 if TYPE_CHECKING:
-    from datasets import Dataset, DatasetDict
+    from datasets import DatasetDict
 
 TREE = "ptb_tree"  # the hub's column of trees
 PHRASES = ("long", "all", "sentences")
@@ -72,8 +72,8 @@ class Sst5Reader:
             UserError: a missing file, an unbalanced tree or a label outside 0-4 (with file and line), no phrase that is
                 long enough, a data set of the hub without trees.
         """
-        hub = self.source.load() if self.source.tabular else {}
-        trees = {split: list(self._trees(split, hub.get(split))) for split in SPLITS}
+        found = self.source.load() if self.source.tabular else {}
+        trees = {split: list(self._trees(split, found.get(split))) for split in SPLITS}
         train = trees["train"][: self.train_sentences]
         train = part.of(train, "sentences", lambda tree: len(self._phrases(tree)))
         words = (word for tree in train for word in tree.words)
@@ -91,32 +91,36 @@ class Sst5Reader:
         least = self.long if self.phrases == "long" else 1
         return [i for i, node in enumerate(tree.nodes) if node.end - node.start >= least]
 
-    def _trees(self, split: str, hub: Dataset | None) -> Iterator[Tree]:
-        """The trees of a split's file or, if given, of the hub's data set."""
-        path = None if hub is not None else self.source.path(split)
-        numbered = self._parsed(split, hub) if hub is not None else read_trees(self.source.path(split))
-        for number, tree in numbered:
+    def _trees(self, split: str, table: Table | None) -> Iterator[Tree]:
+        """The trees of a split's file or, if given, of its table."""
+        path = None if table else self.source.path(split)
+        for number, tree in self._parsed(table) if table else read_trees(self.source.path(split)):
             for node in tree.nodes:
                 if node.label not in LABELS:
-                    where = "" if path is not None else f" in tree {number} of {split}"
-                    raise UserError(f"label {node.label!r}{where}; labels are 0 to 4", path, path and number)
+                    why, mend = f"label {node.label!r}", "labels are 0 to 4"
+                    raise table.fault(number, why, mend) if table else UserError(f"{why}; {mend}", path, number)
             yield tree._replace(words=[self._plain(word) for word in tree.words])
 
-    def _parsed(self, split: str, hub: Dataset) -> Iterator[tuple[int, Tree]]:
-        if not self.source.from_hub and {"text", "label"} <= {*hub.column_names}:  # sentences without phrases
-            for number, (text, label) in enumerate(zip(hub["text"], hub["label"], strict=True), start=1):
-                words = words_of_cell(text or "")
+    def _parsed(self, table: Table) -> Iterator[tuple[int, Tree]]:
+        """The trees of a table with the numbers of their rows; of a file with `text` and `label`, without phrases."""
+        if table.path and {"text", "label"} <= {*table.rows.column_names}:
+            for row, (text, label) in enumerate(zip(table.texts("text"), table.cells("label"), strict=True)):
+                words = self._tokenized(text)
                 if not words:
-                    raise self.source.unfit(f"has no text in {split} row {number - 1}")
-                yield number, Tree(words, [Node(str(label), 0, len(words))])
+                    raise table.fault(row, "text has no words")
+                yield row, Tree(words, [Node(str(whole_number(label)), 0, len(words))])
             return
-        if TREE not in hub.column_names:
-            raise self.source.unfit(f"has no column {TREE}")
-        for number, text in enumerate(hub[TREE], start=1):
+        if TREE not in table.rows.column_names:
+            raise table.unfit(f"has no column {TREE}" + (", and not both text and label" if table.path else ""))
+        for row, text in enumerate(table.texts(TREE)):
             try:
-                yield number, Tree.parse(text)
+                yield row, Tree.parse(text)
             except TreeError as error:
-                raise self.source.unfit(f"has no tree at {split} row {number - 1} ({error})") from None
+                raise table.fault(row, f"{TREE} is no tree ({error})") from None
+
+    def _tokenized(self, text: str) -> list[str]:
+        """As in the treebank, perhaps with its escapes."""
+        return tokenize(" ".join(map(self._plain, text.split())))
 
     def _plain(self, word: str) -> str:
         return unescaped(word) if self.unescape else word
@@ -137,7 +141,7 @@ class Sst5Reader:
         """
         tokens = tokens_of(raw)
         if tokens is None:
-            tokens = tokenize(" ".join(map(self._plain, raw["text"].split())))
+            tokens = self._tokenized(raw["text"])
         return {"tokens": [self._plain(token) for token in tokens]}
 
     def from_file(self, path: str) -> list[Row]:

@@ -153,6 +153,15 @@ def test_text_has_the_same_words_for_all_tasks_in_either_form(raw, tokenized):
         assert [text[a:b] for a, b in zip(question["starts"], question["ends"], strict=True)] == pieces
 
 
+@pytest.mark.parametrize("text", ["", " \n", "\u200b", "\ufeff \u200b"])
+@pytest.mark.parametrize("reader", [NerReader, SrlReader, CorefReader, Sst5Reader, SnliReader, SquadReader])
+def test_text_without_words_is_refused(reader, text):
+    for keys in ({"text": text}, {"premise": "a", "hypothesis": text}, {"context": text, "question": "x"},
+                 {"context": "x", "question": text}):  # fmt: skip
+        with pytest.raises(UserError):
+            reader({}).from_text(**keys, predicates=[])
+
+
 def test_a_document_is_split_into_sentences():
     text = 'Ida sang. "Go!" Dr. Bell left\nShe stayed.'
     row = CorefReader({}).from_text(text=text)
@@ -214,6 +223,21 @@ def test_documents_without_names_can_be_written_and_read(tmp_path):
     assert [row["sentences"] for row in again] == [row["sentences"] for row in rows]
     assert [(row["document"], row["part"]) for row in again] == [("document 1", "000"), ("a", "1")]
     assert score_coref(tmp_path / "answers", tmp_path / "answers")["conll_f1"] == pytest.approx(100)
+
+
+@pytest.mark.parametrize(
+    ("named", "told"),
+    [
+        ([{"document": "#1"}], "a comment: give the document '#1' another name"),
+        ([{"document": "a", "part": "1"}, {"document": "a", "part": "001"}], "'a', '001' occurs twice"),
+        ([{"document": "document 2"}, {}], "'document 2', '000' occurs twice"),
+    ],
+)
+def test_documents_that_score_would_not_read_are_not_written(named, told):
+    reader = CorefReader({})
+    rows = [reader.from_text(text="Ann sang.", **names) for names in named]
+    with pytest.raises(UserError, match=told):
+        reader.official([{"clusters": []} for _ in rows], rows)
 
 
 # Tables.

@@ -1,14 +1,18 @@
 """Data sets as tables: parquet, JSON lines and CSV, read by `datasets`, with columns by any names."""
 
 import json
+from typing import Any
 
+import datasets
 import pytest
-from datasets import Dataset
+from datasets import Dataset, Features, Value
 
 from elmo_bench.system.errors import UserError
+from tasks.coref.reader import CorefReader
 from tasks.ner.reader import NerReader
 from tasks.snli.reader import SnliReader
 from tasks.squad.reader import SquadReader
+from tasks.srl.reader import SrlReader
 from tasks.sst5.reader import Sst5Reader
 
 ROWS = [{"tokens": ["Ida", "sang", "in", "Oslo"], "ner_tags": ["B-PER", "O", "O", "B-LOC"]},
@@ -39,11 +43,11 @@ def test_columns_may_have_other_names(tmp_path):
     data = written(tmp_path, "parquet", rows)
     with pytest.raises(UserError) as error:
         NerReader(data).load()
-    for told in ("lacks tags and tokens", "words (", "+task.data.columns.OURS=THEIRS"):
+    for told in ("all.parquet: the table lacks tokens and tags", "words (", "+task.data.columns.OURS=THEIRS"):
         assert told in str(error.value)
     columns = {"tokens": "words", "ner_tags": "entities"}
     assert NerReader({**data, "columns": columns}).load()["train"][0]["tokens"] == ROWS[0]["tokens"]
-    with pytest.raises(UserError, match="has no column nosuch"):
+    with pytest.raises(UserError, match="lacks nosuch"):
         NerReader({**data, "columns": {"tokens": "nosuch"}}).load()
 
 
@@ -68,5 +72,160 @@ def test_a_file_that_is_no_table_is_one_line_that_names_it(tmp_path):
     with pytest.raises(UserError, match="all splits must be tables"):
         NerReader(data).load()
     (tmp_path / "uneven.jsonl").write_text(json.dumps({"tokens": ["a", "b"], "tags": ["O"]}) + "\n")
-    with pytest.raises(UserError, match="has 2 tokens and 1 tags in row 0"):
+    with pytest.raises(UserError, match="uneven.jsonl: row 0: 2 tokens and 1 tags"):
         NerReader(dict.fromkeys(("train", "dev", "test"), str(tmp_path / "uneven.jsonl"))).load()
+
+
+PAIR = {"premise": "A dog ran.", "hypothesis": "It ran.", "label": "neutral"}
+ASKED = {"id": "q", "title": "t", "context": "Ida sang in Oslo.", "question": "Who sang?",
+         "answers": {"text": ["Ida"], "answer_start": [0]}}  # fmt: skip
+
+
+def lines(folder, *rows: Any, ending: str = "jsonl") -> dict[str, str]:
+    """Rows of JSON, or lines as they are, as all splits."""
+    path = folder / f"all.{ending}"
+    path.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
+    return dict.fromkeys(("train", "dev", "test"), str(path))
+
+
+@pytest.mark.parametrize(
+    ("reader", "good", "bad", "told"),
+    [
+        (SnliReader, PAIR, {"premise": None}, "premise is empty"),
+        (SnliReader, PAIR, {"hypothesis": 3}, "hypothesis is 3, not text"),
+        (SnliReader, PAIR, {"label": "maybe"}, "the unknown label 'maybe'"),
+        (SnliReader, PAIR, {"label": [1]}, "the unknown label"),
+        (NerReader, ROWS[0], {"ner_tags": ["O", None, "O", "O"]}, "ner_tags has an empty word"),
+        (NerReader, ROWS[0], {"ner_tags": None}, "ner_tags is empty"),
+        (NerReader, ROWS[0], {"tokens": ["Ida", None, "in", "Oslo"]}, "tokens has an empty word"),
+        (NerReader, ROWS[0], {"tokens": ["Ida", "", "in", "Oslo"]}, "tokens has an empty word"),
+        (NerReader, ROWS[0], {"tokens": ["Ida", 3, "in", "Oslo"]}, "tokens has 3, which is not text"),
+        (NerReader, ROWS[0], {"ner_tags": [1, 0, 0, 1]}, r".* numbers without names; .*\+task.data.tag_names=\[O"),
+        (SquadReader, ASKED, {"context": None}, "context is empty"),
+        (SquadReader, ASKED, {"question": None}, "question is empty"),
+        (SquadReader, ASKED, {"answers": None}, "answers is empty"),
+        (SquadReader, ASKED, {"answers": {"text": ["Ida"]}}, "answers is not {"),
+        (SquadReader, ASKED, {"answers": {"text": [None], "answer_start": [0]}}, "an answer is not text"),
+        (SquadReader, ASKED, {"answers": {"text": ["Ida"], "answer_start": [None]}}, "an answer is not text"),
+        (Sst5Reader, {"text": "Fine", "label": 4}, {"text": None}, "text is empty"),
+        (Sst5Reader, {"text": "Fine", "label": 4}, {"text": "\u200b"}, "text has no words"),
+        (Sst5Reader, {"text": "Fine", "label": 4}, {"label": None}, "label is empty"),
+        (Sst5Reader, {"text": "Fine", "label": 4}, {"label": 5}, "label '5'; labels are 0 to 4"),
+        (Sst5Reader, {"ptb_tree": "(3 fine)"}, {"ptb_tree": None}, "ptb_tree is empty"),
+    ],
+)
+def test_what_a_cell_cannot_hold_is_refused_with_its_row(tmp_path, reader, good, bad, told):
+    with pytest.raises(UserError, match=rf"all\.jsonl: row 1: {told}"):
+        reader(lines(tmp_path, good, good | bad)).load()
+
+
+def test_tags_of_no_scheme_are_refused_with_their_file(tmp_path):
+    with pytest.raises(UserError, match=r"all\.jsonl: the tag 'X' .*\(sentence 0, token 0\)"):
+        NerReader(lines(tmp_path, {"tokens": ["a"], "tags": ["X"]})).load()
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_in_csv_only_an_empty_cell_is_empty(tmp_path, ending):
+    def read(reader, *rows: str, **settings):
+        return reader(lines(tmp_path, *(row.replace("|", ",\t"[ending == "tsv"]) for row in rows), ending=ending),
+                      **settings).load()["dev"]  # fmt: skip
+
+    assert read(NerReader, "tokens|ner_tags", "Ida|B-PER", "NA|O")["tokens"][:] == [["Ida"], ["NA"]]
+    with pytest.raises(UserError, match="row 0: tokens is empty"):
+        read(NerReader, "tokens|ner_tags", "|O")
+    pairs = read(SnliReader, "premise|hypothesis|label", "None|n/a|1", "a|b|", "null|c|2")
+    assert pairs["premise"][:] == [["None"], ["null"]]
+    assert pairs["label"][:] == ["neutral", "contradiction"]
+    assert read(Sst5Reader, "text|label", "NA|2", phrases="sentences")["tokens"][:] == [["NA"]]
+
+
+def test_rows_without_words_are_counted(tmp_path, capsys):
+    data = lines(tmp_path, *ROWS, {"tokens": [], "ner_tags": []})
+    assert len(NerReader(data).load()["train"]) == 2
+    assert f"{data['train']}: left out 1 rows without words" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("ending", "rows"),
+    [
+        ("csv", ["tokens,ner_tags", "Ida sang,1 0", "Ida,1"]),
+        ("csv", ["tokens,ner_tags", "Ida,1", "sang,0"]),
+        ("jsonl", [{"tokens": ["Ida", "sang"], "ner_tags": [1.0, 0.0]}]),
+        ("jsonl", [{"tokens": ["Ida", "sang"], "ner_tags": ["1", "0"]}]),
+    ],
+)
+def test_numbers_of_tags_have_names(tmp_path, ending, rows):
+    data = lines(tmp_path, *rows, ending=ending)
+    tags = NerReader({**data, "tag_names": ["O", "B-PER"]}).load()["test"]["tags"][:]
+    assert [tag for row in tags for tag in row][:2] == ["S-PER", "O"]
+    with pytest.raises(UserError, match=rf"all\.{ending}: row 0: the column ner_tags holds numbers without names"):
+        NerReader(data).load()
+
+
+def test_text_of_a_table_is_cut_as_that_of_predict(tmp_path):
+    text = "It's a well-made film, -LRB-isn't it-RRB-?"
+    reader = Sst5Reader(lines(tmp_path, {"text": text, "label": 3.0}), phrases="sentences")
+    assert reader.load()["train"].to_list() == [{**reader.from_text(text=text), "label": 3}]
+
+
+def test_an_id_that_is_empty_becomes_a_number(tmp_path):
+    rows = [ASKED | {"id": id, "question": f"Who {number}?"} for number, id in enumerate([None, "1", None, ""])]
+    read = SquadReader(lines(tmp_path, *rows)).load()["test"]
+    assert read["id"][:] == ["2", "1", "3", "4"]
+    with pytest.raises(UserError, match="question 1: the id occurs twice"):
+        SquadReader(lines(tmp_path, rows[1], rows[1])).load()
+
+
+def test_a_split_that_is_not_named(tmp_path):
+    for reader, row in ((NerReader, ROWS[0]), (SnliReader, PAIR), (Sst5Reader, {"ptb_tree": "(3 fine)"})):
+        with pytest.raises(UserError, match=r"no file is named for dev: set task\.data\.dev"):
+            reader(lines(tmp_path, row) | {"dev": None}).load()
+    rows = [ASKED | {"id": title, "title": title, "context": f"Ida sang {title}."} for title in "ab"]
+    splits = SquadReader(lines(tmp_path, *rows) | {"dev": None}, held_out=1).load()
+    assert {split: len(table) for split, table in splits.items()} == {"train": 1, "dev": 1, "test": 2}
+
+
+@pytest.mark.parametrize(("ending", "text"), [("jsonl", ""), ("jsonl", "\n"), ("csv", ""), ("csv", "tokens,tags\n")])
+def test_a_table_without_rows(tmp_path, ending, text):
+    path = tmp_path / f"all.{ending}"
+    path.write_text(text)
+    with pytest.raises(UserError, match=rf"all\.{ending}: the table has no rows"):
+        NerReader(dict.fromkeys(("train", "dev", "test"), str(path))).load()
+
+
+def test_a_parquet_file_without_rows(tmp_path):
+    Dataset.from_dict({"tokens": []}, Features(tokens=Value("string"))).to_parquet(str(tmp_path / "all.parquet"))
+    with pytest.raises(UserError, match=r"all\.parquet: the table has no rows"):
+        NerReader(dict.fromkeys(("train", "dev", "test"), str(tmp_path / "all.parquet"))).load()
+
+
+def test_the_split_at_fault_is_named_with_its_own_columns(tmp_path):
+    data = lines(tmp_path, ROWS[0]) | {"dev": str(tmp_path / "dev.jsonl")}
+    (tmp_path / "dev.jsonl").write_text(json.dumps({"words": ["a"], "tags": ["O"]}) + "\n")
+    with pytest.raises(UserError, match=r"^\S*dev\.jsonl: the table lacks tokens; it has words \(.*, tags \("):
+        NerReader(data).load()
+    with pytest.raises(UserError, match="has no column ptb_tree, and not both text and label; it has tokens"):
+        Sst5Reader(data).load()
+
+
+def test_no_progress_is_printed(tmp_path, capfd):
+    datasets.enable_progress_bars()
+    NerReader(lines(tmp_path, *ROWS)).load()
+    assert "Generating" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "tsv"])
+def test_pairs_are_a_table_or_the_release_by_their_first_line(tmp_path, ending):
+    release = {"gold_label": "neutral", "sentence1": '"premise" "hypothesis"', "sentence2": "It ran."}
+    for row in (PAIR, release):
+        rows = [row] if ending == "jsonl" else ["\t".join(row), "\t".join(row.values()).replace('"', "")]
+        read = SnliReader(lines(tmp_path, *rows, ending=ending)).load()["test"]
+        assert (read["label"][:], read["hypothesis"][:]) == (["neutral"], [["It", "ran", "."]])
+
+
+@pytest.mark.parametrize("reader", [SrlReader, CorefReader])
+def test_conll_2012_is_no_table(tmp_path, reader):
+    with pytest.raises(
+        UserError, match=r"all\.jsonl: this task reads CoNLL-2012 columns, not tables; see docs/data.md"
+    ):
+        reader(lines(tmp_path, *ROWS)).load()

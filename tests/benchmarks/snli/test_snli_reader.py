@@ -159,11 +159,12 @@ HEADER = "gold_label\tsentence1\tsentence2\n"
         ("gold_label\tsentence1\nneutral\ta\n", 1, "lacks the column sentence2"),
         ("neutral\ta\tb\n", 1, "lacks the column gold_label, sentence1, sentence2"),
         (HEADER + "neutral\ta\tb\nneutral\ta\n", 3, "the column sentence2 is missing"),
-        (HEADER + "\n", 2, "sentence1, sentence2 is missing"),
+        (HEADER + "\nneutral\n", 3, "sentence1, sentence2 is missing"),
         (HEADER + "neutral\ta\tb\tc\n", 2, "4 columns, but the header has 3"),
         (HEADER + "neutral\ta\tb\nmaybe\ta\tb\n", 3, "unknown gold label 'maybe'"),
         (HEADER + "\ta\tb\n", 2, "unknown gold label ''"),
-        (HEADER, None, "no labelled pair for train"),
+        (HEADER + "\n", None, "the file has no rows"),
+        ("\n", None, "the file has no rows"),
         (HEADER + "-\ta\tb\n", None, "no labelled pair for train"),
     ],
 )
@@ -180,7 +181,6 @@ def test_malformed_tsv_is_named_with_its_line(data, train, line, words):
     [
         ('{"gold_label": "neutral", ', "not JSON"),
         ("[1]", "not a JSON object"),
-        ("", "not JSON"),
         ('{"gold_label": "neutral", "sentence1": "a"}', "sentence2 is missing"),
         ('{"gold_label": 1, "sentence1": "a", "sentence2": "b"}', "gold_label is not text"),
         ('{"gold_label": "no", "sentence1": "a", "sentence2": "b"}', "unknown gold label 'no'"),
@@ -193,10 +193,16 @@ def test_broken_json_lines_are_named_with_their_line(data, line, words):
     assert (error.value.path, error.value.line) == (Path(place["folder"], "train.jsonl"), 5)
 
 
+def test_empty_lines_are_skipped(data):
+    rows = SnliReader(data()).load()["train"].to_list()
+    for text, ending in ((tsv() + "\n", ".tsv"), (jsonl() + "\n", ".jsonl")):
+        assert SnliReader(data(text, text, text, ending)).load()["train"].to_list() == rows
+
+
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"premise": ["a"], "hypothesis": ["b"]}, "lacks premise, hypothesis or label"),
+        ({"premise": ["a"], "hypothesis": ["b"]}, "of the hub, split train, lacks label;"),
         ({"premise": ["a"], "hypothesis": ["b"], "label": [7]}, "unknown label 7"),
         (None, "no split validation, test"),
     ],

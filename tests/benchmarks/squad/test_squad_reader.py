@@ -199,6 +199,7 @@ def qa(data, i=0) -> dict:
         (spoil(lambda d: qa(d)["answers"][0].update(answer_start="3")), r"question a1: 'answer_start' is missing"),
         (spoil(lambda d: qa(d)["answers"][0].update(text=" ", answer_start=3)), r"question a1: an answer is empty"),
         (spoil(lambda d: qa(d).update(answers=[])), r"bad\.json: question a1: no answer"),
+        (spoil(lambda d: qa(d).update(question="\u200b")), r"bad\.json: question a1: the question is empty"),
         (spoil(lambda d: qa(d).update(question="  ")), r"bad\.json: question a1: the question is empty"),
         (spoil(lambda d: qa(d).pop("question")), r"bad\.json: question a1: 'question' is missing or not a string"),
         (spoil(lambda d: qa(d, 1).update(id="c2")), r"bad\.json: question c2: the id occurs twice"),
@@ -285,7 +286,7 @@ def test_the_hub_gives_the_same(folder, on_hub):
     assert load(reader)["test"] == load(make(folder))["test"]
     odd = table.remove_columns("title")
     on_hub(DatasetDict({"train": odd, "validation": odd}))
-    with pytest.raises(UserError, match="other columns"):
+    with pytest.raises(UserError, match="rajpurkar/squad of the hub, split train, lacks title"):
         reader.load()
 
 

@@ -120,11 +120,11 @@ def test_the_hub_has_trees(folder, on_hub):
     assert asked == [(("stanfordnlp/sst", "ptb"), {"revision": "r"})]
     trees["test"][0] = {"ptb_tree": "(7 odd)"}
     put()
-    with pytest.raises(UserError, match="label '7' in tree 1 of test"):
+    with pytest.raises(UserError, match="stanfordnlp/sst of the hub, test row 0: label '7'; labels are 0 to 4"):
         Sst5Reader(data).load()
     trees["validation"][0] = {"ptb_tree": "(3 (2 a)"}
     put()
-    with pytest.raises(UserError, match="stanfordnlp/sst of the hub has no tree at dev row 0"):
+    with pytest.raises(UserError, match="stanfordnlp/sst of the hub, dev row 0: ptb_tree is no tree"):
         Sst5Reader(data).load()
     trees["train"] = [{"text": "a fine film", "label": 3}]
     put()
