@@ -10,7 +10,7 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import Argument, HelpSection, described, files, flag, settings, whole
 
-GROUPS = ("task", "scale", "bilm", "vectors", "trainer", "logger", "launcher", "sweeper", "sweep")
+GROUPS = ("task", "scale", "bilm", "vectors", "trainer", "logger", "callbacks", "launcher", "sweeper", "sweep")
 ROOTS = (
     Argument("data_root", "folder of the data; also the environment variable DATA_ROOT", None, "FOLDER"),
     Argument(

@@ -15,9 +15,13 @@ from elmo_bench.system.terminal.console import choices
 PASSED = {"accumulate_grad_batches": 1, "min_epochs": None, "sync_batchnorm": False}
 # No result depends on these, rounding aside.
 AROUND = {
-    "log_every_n_steps": None, "profiler": None, "detect_anomaly": False, "deterministic": None, "benchmark": None,
-    "inference_mode": True, "enable_autolog_hparams": True,
+    "log_every_n_steps": None, "profiler": None, "detect_anomaly": False, "benchmark": None, "inference_mode": True,
+    "enable_autolog_hparams": True,
 }  # fmt: skip
+# Their values: whole numbers from the one given here, one of a few words, or else true or false. null is the default.
+LEAST = {"accumulate_grad_batches": 1, "min_epochs": 0, "log_every_n_steps": 0}
+WORDS = {"profiler": (None, "simple", "advanced", "pytorch")}
+PRECISIONS = {"32": "32-true", "64": "64-true", "16": "16-mixed", "bf16": "bf16-mixed"}  # as older releases write them
 WHOLE = "dev and test are scored whole, and dev after every epoch; trainer.fast_dev_run=true is a smoke run"
 ENDS = "task.fit.epochs and task.fit.patience say when training ends"
 OURS = "this is decided here, so that a resumed run equals an undisturbed one"
@@ -45,7 +49,7 @@ def read(block: Any, own: list[str]) -> Any:
     """A `trainer` block with Lightning's arguments in `lightning` and `around`, and `devices` as a number.
 
     Raises:
-        UserError: a key that Lightning does not have, or that another key sets.
+        UserError: a key that Lightning does not have, or that another key sets; a value that it does not take.
     """
     if not isinstance(block, dict):
         return block
@@ -58,12 +62,22 @@ def read(block: Any, own: list[str]) -> Any:
         if name not in PASSED | AROUND:
             known = [*own, *PASSED, *AROUND]
             raise UserError(f"trainer.{name}: there is no such key, and no such argument; {choices(name, known)}")
+        if value is None:
+            continue
+        _check(name, value)
         if value != (PASSED | AROUND)[name]:
             part = "lightning" if name in PASSED else "around"
             kept[part] = {**kept.get(part, {}), name: value}
-    if (number := kept.get("lightning", {}).get("accumulate_grad_batches")) is not None:
-        checks.whole(number, "trainer.accumulate_grad_batches", 1)
+    if (precision := str(kept.get("precision"))) in PRECISIONS:
+        kept["precision"] = PRECISIONS[precision]
     return kept | _devices(kept)
+
+
+def _check(name: str, value: Any) -> None:
+    if name in LEAST:
+        checks.whole(value, f"trainer.{name}", LEAST[name])
+    else:
+        checks.one_of(value, f"trainer.{name}", WORDS.get(name, (True, False)))
 
 
 def _devices(block: dict[str, Any]) -> dict[str, Any]:

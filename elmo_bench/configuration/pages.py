@@ -86,8 +86,8 @@ def _explain(error: BaseException) -> str | None:
         key, _, values = several[1].partition("=")
         one = shlex.quote(f"{key}=[{values}]")
         return f"{several[1]}: several values are a sweep: add -m, or if they are one list, write it in brackets: {one}"
-    if text.startswith("Config group override must be"):  # task=3
-        return f"{_line(error)}; elmo-bench train --help lists the files of every group"
+    if text.startswith("Config group override must be"):  # task=3, logger=null; Hydra does not say which
+        return f"{FILES}; elmo-bench train --help lists the files of every group"
     if isinstance(error, UnicodeDecodeError):
         return _other_encoding()
     page_is_wrong = isinstance(error, ValueError | OSError) and _theirs(_origin(error))
@@ -100,7 +100,8 @@ def _explain(error: BaseException) -> str | None:
     options = getattr(error, "options", None)  # of a MissingConfigException
     if options is not None and (missing := re.search(r"[Cc]ould not find '([^']+)'", text)):
         group, _, name = missing[1].rpartition("/")
-        return f"{group}={name}: there is no such {group or 'configuration'}; {choices(name, options)}"
+        what = "configuration file" if group.endswith("s") else group or "configuration"
+        return f"{group}={name}: there is no such {what}; {choices(name, options)}"
     if wrong := re.match(r"Error merging override \+*(.+)", text):
         return f"{wrong[1]}: {needed(str(error.__cause__ or ''))}"
     if wrong := re.search(r"Could not override '([^']+)'", text):
@@ -132,6 +133,7 @@ def _other_encoding() -> str | None:
     return None
 
 
+FILES = "a configuration file is chosen by its name; callbacks=none and logger=none choose nothing"
 QUOTE = (
     "the value has a sign that Hydra reads as its own, or a letter that it does not know; quote it for Hydra and the "
     "shell, as in 'key=\"Zoë, 3=x\"'"

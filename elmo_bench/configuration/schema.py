@@ -507,7 +507,8 @@ def _object(cls: type[T], plain: Plain, prefix: str = "") -> T:
     known = [KEYS.get(each.name, each.name) for each in dataclasses.fields(cls)]  # type: ignore[arg-type]
     for name in plain:
         if name not in known and f"{prefix}{name}" not in FORMER:
-            raise UserError(f"{prefix}{name}: there is no such key; {console.choices(name, known)}")
+            other = f"; another logger is +logger.more.{name}._target_=CLASS" if cls is LoggerConfig else ""
+            raise UserError(f"{prefix}{name}: there is no such key; {console.choices(name, known)}{other}")
     values: Plain = {}
     for each in dataclasses.fields(cls):  # type: ignore[arg-type]
         name = KEYS.get(each.name, each.name)

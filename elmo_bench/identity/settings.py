@@ -20,7 +20,10 @@ from elmo_bench.system import code
 from elmo_bench.system.storage.hashing import MEMORY, content_sha256
 
 # Callbacks of Lightning that change no result.
-WATCHING = "LearningRateMonitor", "DeviceStatsMonitor", "ModelSummary", "RichModelSummary", "ThroughputMonitor"
+WATCHING = (
+    "LearningRateMonitor", "DeviceStatsMonitor", "ModelSummary", "RichModelSummary", "ThroughputMonitor",
+    "TQDMProgressBar", "RichProgressBar",
+)  # fmt: skip
 FORMAT = 2  # of the identity: raised when the hash of the same settings would change
 
 

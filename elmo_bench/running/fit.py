@@ -12,7 +12,7 @@ from typing import Any
 import pytorch_lightning as pl
 import torch
 from lightning_fabric.utilities.exceptions import MisconfigurationException
-from pytorch_lightning.callbacks import EarlyStopping, RichProgressBar
+from pytorch_lightning.callbacks import EarlyStopping, ProgressBar, RichProgressBar
 from pytorch_lightning.strategies import DDPStrategy
 
 from elmo_bench.configuration.schema import TaskConfig, TrainerConfig
@@ -53,14 +53,15 @@ def make_trainer(
         device = device_of(machine.accelerator)  # else the averages stay on the CPU, and every update copies
         callbacks = [averaging(task.average, device), *callbacks]
     shown = sys.stdout.isatty() if machine.progress == "auto" else bool(machine.progress)
-    bar = [RichProgressBar()] if shown and rank.first else []
+    theirs = any(isinstance(each, ProgressBar) for each in callbacks)  # in the place of ours
+    bar = [RichProgressBar()] if shown and rank.first and not theirs else []
     try:
         return pl.Trainer(
             accelerator=machine.accelerator,
             devices=rank.size if machine.gpu is None else [machine.gpu],
             strategy="auto" if rank.size == 1 else DDPStrategy(find_unused_parameters=unused),
             precision=machine.precision,  # type: ignore[arg-type]
-            max_epochs=task.fit.epochs,
+            max_epochs=1 if machine.fast_dev_run else task.fit.epochs,
             limit_train_batches=int(machine.fast_dev_run) or machine.limit_batches,
             gradient_clip_val=task.clip.value,
             gradient_clip_algorithm=None if task.clip.value is None else task.clip.by,
@@ -71,7 +72,7 @@ def make_trainer(
             callbacks=[*callbacks, *bar],
             plugins=[WholeFiles(), Environment(rank)],
             logger=logger,
-            enable_progress_bar=bool(bar),
+            enable_progress_bar=bool(bar) or theirs,
             enable_model_summary=False,
             enable_checkpointing=True,
             **machine.lightning,
@@ -122,7 +123,7 @@ def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) ->
 
     Raises:
         UserError: a loss, gradient, weight or metric is not finite; the memory runs out; the files of an unfinished
-            run are damaged.
+            run are damaged; what Lightning finds wrong only now, such as a metric to watch that no callback logs.
     """
     earlier = unfinished.check(keep.folder)
     if earlier and trainer.is_global_zero:
@@ -131,10 +132,12 @@ def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) ->
     try:
         with interruptible(trainer), explained(module.doing, SMALLER):
             trainer.fit(module, datamodule=data, ckpt_path=resumed, weights_only=True)
-    except RuntimeError as error:
-        if "loading state_dict" not in str(error):
-            raise
-        raise UserError(f"not a checkpoint of this model; {unfinished.REMEDY}", keep.last) from error
+    except (RuntimeError, MisconfigurationException) as error:
+        if "loading state_dict" in str(error):
+            raise UserError(f"not a checkpoint of this model; {unfinished.REMEDY}", keep.last) from error
+        if isinstance(error, MisconfigurationException) or "conditioned on metric" in str(error):  # of EarlyStopping
+            raise UserError(f"callbacks or trainer: {error}") from error
+        raise
     return earlier
 
 

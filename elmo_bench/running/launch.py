@@ -79,12 +79,11 @@ def _smoke(cfg: DictConfig) -> Record:
     from elmo_bench.running.run import run_once
 
     with TemporaryDirectory() as folder:
-        cfg.results_root, cfg.task.fit.epochs = folder, 1
-        cfg.logger.wandb, cfg.logger.more = None, {}
+        cfg.results_root, cfg.logger.wandb = folder, None
         run = schema.typed(cfg)
         check_files(run)
         described = describe(run, Identity(run), cfg)
-        _check(run)
+        _check(run, Path(folder))  # whose loggers get nothing
         record, _ = run_once(run, described, makers.make(run))
     print(f"{title(record)}: trained and scored on a few batches ({summary(record)}); nothing is recorded", flush=True)
     return record
@@ -103,7 +102,7 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     from elmo_bench.running.run import run_once
     from elmo_bench.running.unfinished import clear, is_whole
 
-    _check(run)
+    loggers = _check(run, folder)
     forced = folder / "forced"  # marks a forced run as begun, so that it is resumed and not started again
     if run.force and not (forced.is_file() and is_whole(folder)):
         clear(folder)
@@ -112,7 +111,7 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     name = label(run.elmo.where, described.variant)
     print(f"{run_name(run.task.name, run.scale.name, name, run.seed)}: training", flush=True)
     with writing(folder):
-        record, scored = run_once(run, described, vectors)
+        record, scored = run_once(run, described, vectors, loggers)
     store.write(path, record, {items.path_of(path): items.packed(scored)})
     for part in (folder / "last.ckpt", forced):
         part.unlink(missing_ok=True)
@@ -120,12 +119,21 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     return replace(record, path=path)
 
 
-def _check(run: RunConfig) -> None:
-    """Raises `UserError` for blocks of the task that cannot be used, before anything is made or read."""
+def _check(run: RunConfig, folder: Path) -> list[Any]:
+    """The loggers of `logger.more`, once all that is typed has been checked, before anything is prepared.
+
+    Raises:
+        UserError: a block of the task, a callback, a logger or the machine cannot be used.
+    """
     from elmo_bench.running.blocks import check_blocks, rehearse
     from elmo_bench.running.fit import check_machine, set_up
+    from elmo_bench.running.tracking import check_watching, further_loggers
 
     check_blocks(run.task)
     device = check_machine(run.trainer)
+    if (fewest := run.trainer.lightning.get("min_epochs", 0)) > (most := run.task.fit.epochs):
+        raise UserError(f"trainer.min_epochs={fewest}: more than task.fit.epochs={most}; lower it, or raise that")
     set_up(run.trainer)
     rehearse(run.task, device)
+    check_watching(run)
+    return further_loggers(run, folder)

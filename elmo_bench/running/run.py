@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pytorch_lightning as pl
 from datasets import DatasetDict
 from hydra.utils import instantiate
+from pytorch_lightning.loggers import Logger
 
 from elmo_bench.configuration.schema import Plain, RunConfig
 from elmo_bench.embedding.vectors import WordsUsed, look_up
@@ -31,8 +33,16 @@ from elmo_bench.system.exhaustion import explained
 from elmo_bench.task import Reader
 
 
-def run_once(run: RunConfig, described: Description, vectors: Path | None = None) -> tuple[Record, dict[str, Items]]:
+def run_once(
+    run: RunConfig, described: Description, vectors: Path | None = None, loggers: Sequence[Logger] = ()
+) -> tuple[Record, dict[str, Items]]:
     """Trains or resumes training, selects the best epoch on dev, tests it; returns record and per-example results.
+
+    Args:
+        run: its configuration.
+        described: what is known of it.
+        vectors: the file of its word vectors, if they are trained here.
+        loggers: those of `logger.more`.
 
     Raises:
         UserError: malformed data, an unavailable device; the errors of `fit`; per-example results of another run.
@@ -43,7 +53,7 @@ def run_once(run: RunConfig, described: Description, vectors: Path | None = None
     prepared = prepare(run, vectors, described.config)
     keep = KeepBest(folder)
     others = {"config": described.config, "folder": str(folder), "vectors": None if vectors is None else str(vectors)}
-    with tracking(run, described, folder) as tracked:
+    with tracking(run, described, folder, loggers) as tracked:
         with ranks.started(run.trainer.devices, others, folder) as rank:
             trainer, earlier = fit_and_test(run, prepared, keep, tracked, rank)
         module = prepared.module
@@ -101,8 +111,8 @@ def fit_and_test(
 ) -> tuple[pl.Trainer, int]:
     """Trains or resumes, and tests the best epoch; returns the trainer and the number of epochs done before."""
     module, data, _ = prepared
-    callbacks, unused = [*made("callbacks", run.callbacks), *tracked.callbacks, keep], module.leaves_unused
-    trainer = make_trainer(run.task, run.trainer, keep.folder, callbacks, tracked.loggers, rank, unused)
+    callbacks = [*made("callbacks", run.callbacks, pl.Callback).values(), *tracked.callbacks, keep]
+    trainer = make_trainer(run.task, run.trainer, keep.folder, callbacks, tracked.loggers, rank, module.leaves_unused)
     earlier = fit(trainer, module, data, keep)
     history = module.history[: keep.epoch + 1] if rank.first else None  # with times, which differ from rank to rank
     module.load_state_dict(unfinished.best(keep.folder, history)["state_dict"])

@@ -1,19 +1,22 @@
-"""Where a run's metrics go while it trains: always CSV files, and what `logger=` adds, such as W&B or TensorBoard."""
+"""Where a run's metrics go while it trains: always CSV files, what `logger=` adds, such as W&B; who watches them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pytorch_lightning as pl
 from hydra.core.hydra_config import HydraConfig
 from hydra.utils import instantiate
-from pytorch_lightning.callbacks import Checkpoint
+from pytorch_lightning.callbacks import Checkpoint, EarlyStopping, ProgressBar
 from pytorch_lightning.loggers import CSVLogger, Logger
 
+from elmo_bench.configuration import checks
 from elmo_bench.configuration.schema import RunConfig, WandbConfig
 from elmo_bench.identity.identity import Description
 from elmo_bench.metrics.items import Items
@@ -24,7 +27,10 @@ from elmo_bench.records.store import columns
 from elmo_bench.running.record import begun
 from elmo_bench.system import machine
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal.console import choices
 from elmo_bench.system.wandb_runs import SWEEP, WandbRun, opened, say
+
+T = TypeVar("T")
 
 
 class EpochLog(Checkpoint):
@@ -55,12 +61,14 @@ NOTHING = Tracking([], [], WandbRun())
 
 
 @contextmanager
-def tracking(config: RunConfig, described: Description, folder: Path) -> Iterator[Tracking]:
-    """The loggers of a run, closed at its end, so that each run of a sweep is a separate W&B run.
+def tracking(
+    config: RunConfig, described: Description, folder: Path, further: Sequence[Logger] = ()
+) -> Iterator[Tracking]:
+    """The loggers of a run, with those of `logger.more`, closed at its end: each run of a sweep is its own W&B run.
 
     A resumed run starts a new `csv/version_<n>`, and a new part of the same W&B run, which `wandb sync` puts together.
     """
-    loggers = [CSVLogger(folder, name="csv"), *made("logger.more", config.logger.more, save_dir=str(folder))]
+    loggers = [CSVLogger(folder, name="csv"), *further]
     if config.logger.wandb is None:
         yield NOTHING._replace(loggers=loggers)
         return
@@ -86,32 +94,6 @@ def again(config: RunConfig, record: Record) -> None:
     run.close()
 
 
-def made(place: str, blocks: Mapping[str, Any], **defaults: Any) -> list[Any]:
-    """What the blocks of callbacks or loggers name by `_target_`, in their order.
-
-    Args:
-        place: their key, for messages.
-        blocks: by any names; an empty one is left out.
-        defaults: values for arguments that a block gives as null.
-
-    Raises:
-        UserError: a block names no class, or arguments that it does not take.
-    """
-    found = []
-    for name, block in blocks.items():
-        if not block:
-            continue
-        if not isinstance(block, Mapping) or "_target_" not in block:
-            raise UserError(f"{place}.{name}: a block with _target_=CLASS is needed")
-        given = {key: defaults.get(key) if value is None else value for key, value in block.items()}
-        try:
-            found.append(instantiate(given))
-        except Exception as error:  # whatever an import or a constructor raises
-            reason = " ".join(str(error.__cause__ or error).split())
-            raise UserError(f"{place}.{name} ({block['_target_']}): {reason}") from error
-    return found
-
-
 def _open(config: RunConfig, options: WandbConfig, described: Description, folder: Path) -> WandbRun:
     commit, dirty = machine.commit()
     bilm = {"name": None if config.baseline else config.bilm.name}
@@ -128,3 +110,90 @@ def _arguments(options: WandbConfig, run: Started, sweep: str | None) -> dict[st
     chosen = {key: getattr(options, key) for key in ("project", "entity", "notes")}
     named = {key: getattr(options, key) or known[key] for key in ("name", "job_type")}
     return known | chosen | named | {"tags": [*known["tags"], *options.tags]}
+
+
+# Callbacks and loggers that were typed.
+
+
+def made(place: str, blocks: Mapping[str, Any], kind: type[T], **defaults: Any) -> dict[str, T]:
+    """What the blocks of callbacks or loggers name by `_target_`, in their order.
+
+    Args:
+        place: their key, for messages.
+        blocks: by any names; an empty one is left out.
+        kind: the class of Lightning that each must be of.
+        defaults: values for arguments that a block gives as null.
+
+    Raises:
+        UserError: a block names no such class, or arguments that it does not take.
+    """
+    found = {}
+    for name, block in blocks.items():
+        if not block:
+            continue
+        if not isinstance(block, Mapping) or "_target_" not in block:
+            raise UserError(f"{place}.{name}: a block with _target_=CLASS is needed")
+        given = {key: defaults.get(key) if value is None else value for key, value in block.items()}
+        try:
+            one = instantiate(given)
+        except Exception as error:  # whatever an import or a constructor raises
+            reason = " ".join(str(error.__cause__ or error).split())
+            raise UserError(f"{place}.{name} ({block['_target_']}): {reason}") from error
+        if not isinstance(one, kind):
+            wanted = f"{kind.__module__.partition('.')[0]}'s {kind.__name__}"
+            raise UserError(f"{place}.{name} ({block['_target_']}): a subclass of {wanted} is needed")
+        found[name] = one
+    return found
+
+
+def further_loggers(config: RunConfig, folder: Path) -> list[Logger]:
+    """Those of `logger.more`. Made once for a run, because some begin an experiment at once. Raises as `made` does."""
+    return [*made("logger.more", config.logger.more, Logger, save_dir=str(folder)).values()]
+
+
+def check_watching(run: RunConfig) -> None:
+    """Makes the callbacks of `callbacks`, and checks them and what is watched, before anything is prepared.
+
+    Raises:
+        UserError: a metric to watch that is not logged; a callback that cannot be made or used.
+    """
+    callbacks, scores = made("callbacks", run.callbacks, pl.Callback), _scores(run)
+    if scores and run.task.monitor not in scores:
+        raise UserError(f"task.monitor={run.task.monitor}: no such metric; {choices(run.task.monitor, scores)}")
+    bars = [name for name, each in callbacks.items() if isinstance(each, ProgressBar)]
+    if len(bars) > 1:
+        raise UserError(f"callbacks.{{{','.join(bars)}}}: each is a progress bar; choose one")
+    known = _logged(run, scores) if scores and all(map(_lightnings, callbacks.values())) else []
+    for name, each in callbacks.items():
+        if known and (monitor := getattr(each, "monitor", None)) is not None:
+            _check_monitor(f"callbacks.{name}.monitor", str(monitor), known)
+        if isinstance(each, EarlyStopping):
+            checks.whole(each.patience, f"callbacks.{name}.patience", 0)
+            for key in ("min_delta", "stopping_threshold", "divergence_threshold"):
+                if (value := getattr(each, key)) is not None:
+                    checks.number(value, f"callbacks.{name}.{key}")
+
+
+def _check_monitor(place: str, monitor: str, known: list[str]) -> None:
+    if not monitor.startswith("lr-") and re.sub(r"/s\d+$", "/s0", monitor) not in known:
+        raise UserError(f"{place}={monitor}: no such metric is logged; {choices(monitor, known)}")
+
+
+def _lightnings(callback: pl.Callback) -> bool:
+    """Whether it is one of Lightning's, of which only LearningRateMonitor logs something (lr-...)."""
+    return type(callback).__module__.startswith("pytorch_lightning.")
+
+
+def _logged(run: RunConfig, scores: list[str]) -> list[str]:
+    """The names that the module logs in training; s0 stands for the weights of all layers."""
+    places = [] if run.baseline else ["input", "output"] if run.elmo.where == "both" else [run.elmo.where]
+    weights = [f"elmo/{place}/{name}" for place in places for name in ("s0", "gamma")]
+    return [*(f"dev/{name}" for name in scores), "train/loss", "train/learning_rate", *weights]
+
+
+def _scores(run: RunConfig) -> list[str]:
+    """The names of the task's metrics; none where they cannot be asked for before there is an example."""
+    try:
+        return [*instantiate(run.task.metric).from_totals(defaultdict(lambda: 1))]  # whatever it counts
+    except Exception:  # a task's own code, which may want its counts by name
+        return []

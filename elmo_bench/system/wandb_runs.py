@@ -141,5 +141,7 @@ def say(text: str) -> None:
 
 
 def brief(error: Exception) -> str:
-    """The first line of an error's message."""
+    """The first line of an error's message; of an error about several values (pydantic's), what is wrong with each."""
+    if several := getattr(error, "errors", None) if type(error).__name__ == "ValidationError" else None:
+        return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in several())
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -1,19 +1,29 @@
 """What people type who know Lightning: arguments of its Trainer, callbacks, loggers, a smoke run."""
 
 import inspect
+import logging
 
 import pytest
 import pytorch_lightning as pl
 import torch
+from hydra.errors import HydraException
 
 from elmo_bench.configuration import lightning, schema
 from elmo_bench.configuration.schema import TRAINERS_OWN
+from elmo_bench.identity.identity import Identity
 from elmo_bench.records import store
+from elmo_bench.running import launch
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal import console
 from tests.running.test_wandb import logged, summary
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("stand_in")]
 INDEFINITE = ("arm=baseline",)
+STOPPING = "callbacks=early_stopping callbacks.early_stopping"
+
+
+class Watching(pl.Callback):
+    """It may log what others watch, for all that is known before a training."""
 
 
 def typed(bench, *changes: str) -> schema.RunConfig:
@@ -28,6 +38,7 @@ def test_every_argument_of_lightnings_trainer_is_passed_on_or_answered():
     defaults = {name: inspect.signature(pl.Trainer).parameters[name].default for name in ours if name in arguments}
     told = lightning.PASSED | lightning.AROUND
     assert {name: defaults[name] for name in told} == told
+    assert not {*told} & {*TRAINERS_OWN}  # a message lists each once
 
 
 @pytest.mark.parametrize(("change", "told"), [
@@ -39,11 +50,41 @@ def test_every_argument_of_lightnings_trainer_is_passed_on_or_answered():
     ("trainer.devices=[1,3]", "CUDA_VISIBLE_DEVICES=1,3 and trainer.devices=2"),
     ("trainer.devices=auto", "trainer.devices=auto: a whole number from 1 to 64"),
     ("trainer.fast_dev_run=0", "trainer.fast_dev_run=0: a whole number from 1"),
+    ("trainer.log_every_n_steps=x", "trainer.log_every_n_steps=x: a whole number from 0"),
+    ("trainer.min_epochs=1.5", "trainer.min_epochs=1.5: a whole number from 0"),
+    ("trainer.benchmark=abc", "trainer.benchmark=abc: choose from true, false"),
+    ("trainer.inference_mode=1", "trainer.inference_mode=1: choose from true, false"),
+    ("trainer.sync_batchnorm=maybe", "trainer.sync_batchnorm=maybe: choose from true, false"),
+    ("trainer.profiler=nosuch", "trainer.profiler=nosuch: choose from null, simple, advanced, pytorch"),
+    ("+trainer.profiler._target_=pytorch_lightning.profilers.SimpleProfiler", "choose from null, simple"),
 ])  # fmt: skip
 def test_what_another_key_sets_is_answered_with_that_key(bench, change, told):
     with pytest.raises(UserError) as error:
         typed(bench, change)
     assert told in str(error.value)
+
+
+@pytest.mark.parametrize(("change", "told"), [
+    ("callbacks=foo", "callbacks=foo: there is no such configuration file; choose from early_stopping"),
+    ("callbacks=null", "a configuration file is chosen by its name; callbacks=none and logger=none choose nothing"),
+    ("+logger.mine._target_=my.Logger", "another logger is +logger.more.mine._target_=CLASS"),
+])  # fmt: skip
+def test_a_group_is_chosen_by_a_file(bench, change, told):
+    with pytest.raises((UserError, HydraException, ValueError)) as error:
+        typed(bench, change)
+    assert told in (console.explain(error.value) or "")
+
+
+def test_null_is_lightnings_default(bench):
+    trainer = typed(bench, *(f"trainer.{name}=null" for name in lightning.PASSED | lightning.AROUND)).trainer
+    assert (trainer.lightning, trainer.around) == ({}, {})
+
+
+@pytest.mark.parametrize(("short", "name"), [*lightning.PRECISIONS.items()])
+def test_a_precision_in_lightnings_older_words_is_the_same_run(bench, short, name):
+    one, other = (typed(bench, f"trainer.precision={each}") for each in (short, name))
+    assert one.trainer.precision == name
+    assert Identity(one).run == Identity(other).run
 
 
 def test_gradients_accumulate_and_the_schedule_steps_with_the_updates(bench):
@@ -60,7 +101,9 @@ def test_a_smoke_run_trains_and_scores_and_records_nothing(bench, capsys):
     record = bench.train("trainer.fast_dev_run=true", "logger=wandb")
     assert (record.epochs, record.updates) == (1, 1)
     assert {*record.metrics} == {"dev", "test"}
-    assert "nothing is recorded" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "nothing is recorded" in said
+    assert "task.fit.epochs" not in said  # its title has what was typed
     assert list(bench.results.rglob("*")) == []
     assert bench.train("trainer.fast_dev_run=2").updates == 2
 
@@ -69,7 +112,7 @@ def test_a_run_of_few_batches_is_in_no_report(bench, capsys):
     record = bench.train(*INDEFINITE, "trainer.limit_batches=1", "task.fit.epochs=1")
     assert store.read_all(bench.results) == [record]
     assert store.whole(store.read_all(bench.results)) == []
-    assert "left out: 1 runs with trainer.limit_batches" in capsys.readouterr().err
+    assert "left out: 1 run with trainer.limit_batches" in capsys.readouterr().err
 
 
 def test_callbacks_and_loggers_are_pages_several_at_once(bench):
@@ -91,14 +134,52 @@ def test_callbacks_and_loggers_are_pages_several_at_once(bench):
 @pytest.mark.parametrize(("change", "told"), [
     ("+callbacks.mine._target_=nosuch.Thing", "callbacks.mine (nosuch.Thing)"),
     ("+callbacks.mine=3", "callbacks.mine: a block with _target_=CLASS is needed"),
+    ("+callbacks.mine._target_=collections.OrderedDict", "pytorch_lightning's Callback is needed"),
+    ("+logger.more.mine._target_=collections.OrderedDict", "pytorch_lightning's Logger is needed"),
     ("+logger.more.mine._target_=pytorch_lightning.loggers.CSVLogger", "logger.more.mine"),
-    ("trainer.profiler=nosuch", "trainer.{accelerator,devices,precision,profiler}"),
     ("trainer.devices=[1]", "trainer.devices=[1] names a GPU, and trainer.accelerator is cpu"),
+    ("trainer.min_epochs=5", "trainer.min_epochs=5: more than task.fit.epochs=4"),
+    ("task.monitor=nope", "task.monitor=nope: no such metric; choose from accuracy"),
+    (f"{STOPPING}.monitor=val_loss", "monitor=val_loss: no such metric is logged; choose from dev/accuracy"),
+    (f"{STOPPING}.monitor=dev/acuracy", "did you mean dev/accuracy?"),
+    (f"{STOPPING}.patience=abc", "callbacks.early_stopping.patience=abc: a whole number from 0"),
+    (f"{STOPPING}.min_delta=abc", "callbacks.early_stopping.min_delta=abc: a number is needed"),
+    ("+callbacks={a: {_target_: pytorch_lightning.callbacks.RichProgressBar}, "
+     "b: {_target_: pytorch_lightning.callbacks.TQDMProgressBar}}", "callbacks.{a,b}: each is a progress bar"),
 ])  # fmt: skip
-def test_a_callback_that_cannot_be_made_is_one_line(bench, change, told):
+def test_what_cannot_be_used_is_one_line_before_anything_is_prepared(bench, monkeypatch, change, told):
+    monkeypatch.setattr(launch.makers, "make", lambda *_: 1 / 0)
     with pytest.raises(UserError) as error:
-        bench.train(*INDEFINITE, change)
+        bench.train(*INDEFINITE, *change.split(" ", 1) if change.startswith("callbacks=") else [change])
     assert told in str(error.value)
+
+
+@pytest.mark.parametrize("change", [
+    "+callbacks.mine={_target_: pytorch_lightning.callbacks.ModelCheckpoint, monitor: lr-nope}",
+    f"+callbacks={{mine: {{_target_: {__name__}.Watching}}, other: {{_target_: pytorch_lightning.callbacks."
+    "EarlyStopping, monitor: theirs/score}}",
+])  # fmt: skip
+def test_a_metric_that_turns_out_not_to_be_logged_is_one_line(bench, change):
+    with pytest.raises(UserError, match="callbacks or trainer: .*(lr-nope|theirs/score)"):
+        bench.train(*INDEFINITE, "trainer.fast_dev_run=true", change)
+
+
+@pytest.mark.parametrize("monitor", ["train/loss", "elmo/input/s2", "elmo/input/gamma"])
+def test_what_the_module_logs_can_be_watched(bench, monitor):
+    stopping = ("callbacks=early_stopping", f"callbacks.early_stopping.monitor={monitor}")
+    assert bench.train("trainer.fast_dev_run=true", *stopping).epochs == 1
+
+
+def test_a_progress_bar_of_theirs_replaces_ours(bench, capsys):
+    bar = "+callbacks.mine._target_=pytorch_lightning.callbacks.TQDMProgressBar"
+    bench.train(*INDEFINITE, "trainer.fast_dev_run=true", "trainer.progress=true", bar)
+    assert "Epoch 0" in capsys.readouterr().out
+
+
+def test_the_report_of_a_profiler_is_shown(bench, caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("pytorch_lightning"), "propagate", True)
+    bench.train(*INDEFINITE, "trainer.fast_dev_run=true", "trainer.profiler=simple")
+    assert "FIT Profiler Report" in caplog.text
 
 
 def test_the_head_is_compiled_and_the_checkpoint_is_as_without(bench, monkeypatch):

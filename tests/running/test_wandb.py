@@ -219,6 +219,14 @@ def test_an_error_of_wandb_ends_the_logging_in_one_line(capsys):
     assert line.startswith("W&B: the service has died; no more is logged")
 
 
+def test_a_value_that_wandb_refuses_is_named_in_one_line(tmp_path, capsys):
+    pytest.importorskip("wandb")
+    wandb_runs.opened(tmp_path, project="p", tags=["x" * 100])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("W&B: run_tags: ")
+    assert line.endswith("between 1 and 64 characters; nothing is logged there")
+
+
 def test_a_key_that_wandb_login_has_left_is_found(tmp_path, monkeypatch):
     assert not wandb_runs._stored("https://api.example.org")
     (tmp_path / "netrc").write_text(f"machine api.example.org login user password {KEY}\n")
