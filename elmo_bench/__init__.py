@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from elmo_bench.bilm import BiLM
     from elmo_bench.records.frame import results
     from elmo_bench.records.record import Record
-    from elmo_bench.running.launch import train_task as train
     from elmo_bench.system.errors import UserError
     from elmo_bench.trained.prediction import load
+    from elmo_bench.trained.training import train
 
 _EXPORTS = {  # of the names that are imported when they are used
     "BiLM": "elmo_bench.bilm:BiLM",
@@ -44,7 +44,7 @@ _EXPORTS = {  # of the names that are imported when they are used
     "UserError": "elmo_bench.system.errors:UserError",
     "load": "elmo_bench.trained.prediction:load",
     "results": "elmo_bench.records.frame:results",
-    "train": "elmo_bench.running.launch:train_task",
+    "train": "elmo_bench.trained.training:train",
 }
 __all__ = ["BiLM", "Record", "UserError", "__version__", "load", "results", "train"]
 

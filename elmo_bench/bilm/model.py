@@ -7,11 +7,12 @@ put between the marks `<S>` and `</S>`, whose own vectors are not returned.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -120,6 +121,8 @@ class BiLM(nn.Module):
         Raises:
             UserError: there is no such biLM, and the errors of `from_files`.
         """
+        if not isinstance(name, str | PathLike):
+            raise UserError(f'{name!r} is no biLM: give "open", "mini" or the path of a folder')
         return cls.from_files(*files_of(name), state)
 
     @property
@@ -153,7 +156,7 @@ class BiLM(nn.Module):
         export_weights(self, self.options, weights, dtype)
 
     @torch.no_grad()
-    def encode(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
+    def encode(self, sentences: Iterable[Sequence[str]]) -> list[Tensor]:
         """All layers of sentences.
 
         Args:
@@ -163,8 +166,10 @@ class BiLM(nn.Module):
             A float32 tensor (L+1, tokens, 2P) for each sentence, in the order given.
 
         Raises:
-            UserError: the memory runs out; it says how many tokens were computed at once.
+            UserError: a sentence is no list of words; the memory runs out, and it says how many tokens were computed
+                at once.
         """
+        sentences = _listed(sentences)
         answers: list[Tensor] = [torch.empty(0)] * len(sentences)
         for indices, layers in self.batches(sentences):
             for i, piece in zip(indices, layers.split([len(sentences[i]) for i in indices], dim=1), strict=True):
@@ -325,3 +330,15 @@ class BiLM(nn.Module):
     def __getstate__(self) -> dict:
         """For copies and other processes: without caches that cannot be copied and are rebuilt from the weights."""
         return {**self.__dict__, "_frozen": None, "_steady": None}
+
+
+def _listed(sentences: Any) -> list[list[str]]:
+    """Sentences as lists of words. Raises `UserError` for anything else, such as texts that nobody has split."""
+    found = []
+    for number, sentence in enumerate(sentences if isinstance(sentences, Iterable) else [sentences]):
+        several = isinstance(sentence, Iterable) and not isinstance(sentence, str)
+        words = list(sentence) if several else [sentence]
+        if not several or not all(isinstance(word, str) for word in words):
+            raise UserError(f'sentences[{number}] is no list of words; split texts first, as in [["Ida", "sang"]]')
+        found.append(words)
+    return found

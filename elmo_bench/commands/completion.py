@@ -6,30 +6,57 @@ Hydra's script asks the program without the command, `elmo-bench -sc query=bash`
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import redirect_stdout
+from glob import escape, glob
 
-from elmo_bench.system.terminal.command import Command
+from elmo_bench.system import places
+from elmo_bench.system.terminal.command import REQUIRED, Argument, Choice, Command
 
 FLAGS = ("-sc", "--shell_completion")
 LINE = "COMP_LINE"
+GROUPS = {"task": "task", "on": "cluster"}  # of the configuration files that are an argument's values
 
 
 def main(commands: Iterable[str], module: Callable[[str], str]) -> None:
     """Completes a line, or prints the script that makes a shell ask for it."""
     what = sys.argv[-1]
-    if what.startswith("query"):
-        name, separator, rest = os.environ.get(LINE, "").partition(" ")[2].lstrip().partition(" ")
-        if not separator:
-            print(*commands)
-            return
-        if name not in commands:
-            return
-        command: Command = importlib.import_module(module(name)).COMMAND
-        print(*(f"{argument.name}=" for argument in command.arguments))
-        if not command.overrides:
-            return
-        os.environ[LINE] = f"elmo-bench {rest}"
     sys.argv = ["elmo-bench", "-sc", what]
-    importlib.import_module(module("train")).main()
+    if not what.startswith("query"):
+        importlib.import_module(module("train")).main()
+        return
+    name, separator, rest = os.environ.get(LINE, "").partition(" ")[2].lstrip().partition(" ")
+    if not separator:
+        print(*commands)
+    elif name in commands:
+        command: Command = importlib.import_module(module(name)).COMMAND
+        word = "" if rest.endswith(" ") else rest.rpartition(" ")[2]
+        found = {*_of_arguments(command.arguments, word)}
+        if command.overrides and not (found and "=" in word):
+            os.environ[LINE] = f"elmo-bench {rest}"
+            with redirect_stdout(io.StringIO()) as keys:
+                importlib.import_module(module("train")).main()
+            found |= {*keys.getvalue().split()}
+        print(*sorted(found))
+
+
+def _of_arguments(arguments: Iterable[Argument], word: str) -> list[str]:
+    """The arguments that begin with a word, or those values of its argument that begin as the word goes on."""
+    key, equals, begun = word.partition("=")
+    if not equals:
+        return [f"{each.name}=" for each in arguments if each.name.startswith(word)]
+    values = [value for each in arguments if each.name == key for value in _values(each, begun)]
+    return [f"{key}={value}" for value in values if value.startswith(begun)]
+
+
+def _values(argument: Argument, begun: str) -> list[str]:
+    if argument.names_files:
+        there = os.path.expanduser(begun)
+        return [begun + path.removeprefix(there) + "/" * os.path.isdir(path) for path in glob(f"{escape(there)}*")]
+    if argument.name in GROUPS:
+        default = [] if argument.default in (None, REQUIRED) else [argument.default]
+        return [*places.named(GROUPS[argument.name]), *default]
+    return [*argument.parse.known] if isinstance(argument.parse, Choice) else []

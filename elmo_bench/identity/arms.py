@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,8 @@ PATH_KEYS = re.compile(
 def variant(run: RunConfig) -> dict[str, Any]:
     """What a run changes of its task's configuration at its scale and arm: dotted keys and values, as they are typed.
 
-    Other word vectors and another source of layers are one key each, `vectors` and `bilm`, whatever their files set;
-    what was typed beside the choice has its own keys.
+    Other word vectors, another source of layers and files of callbacks are one key each, `vectors`, `bilm` and
+    `callbacks`, whatever their files set; what was typed beside the choice has its own keys.
 
     Raises:
         UserError: word vectors are chosen for a model that has none.
@@ -38,11 +39,15 @@ def variant(run: RunConfig) -> dict[str, Any]:
     chosen: dict[str, Any] = {}
     if (vectors, run.vectors.source == "random") != (vectors_of(page), page.vectors.source == "random"):
         chosen["vectors"] = vectors
-        page = page_of(run, vectors) if places.page("vectors", vectors).is_file() else page
+    if (callbacks := _callbacks(run)) != _callbacks(page):
+        chosen["callbacks"] = callbacks[0] if len(callbacks) == 1 else callbacks
+    if chosen:
+        given = "vectors" in chosen and places.page("vectors", vectors).is_file()
+        page = page_of(run, vectors if given else None, callbacks if "callbacks" in chosen else None)
     changes = differences(*(relative(_compared(each)) for each in (run, page)))
     if run.sets:  # whose size it is
         changes.pop("task.words.size", None)
-    if chosen and vectors_of(page) != vectors:  # the files that were typed, of which no page says more
+    if "vectors" in chosen and vectors_of(page) != vectors:  # the files that were typed, of which no page says more
         changes = {key: value for key, value in changes.items() if not _decided_by_vectors(key)}
     if not run.baseline and _source(run) != run.scale.bilm:
         chosen["bilm"] = "tuned" if isinstance(run.bilm, TunedConfig) else run.bilm.name
@@ -58,17 +63,25 @@ def _compared(run: RunConfig) -> dict[str, Any]:
     return plain
 
 
-def page_of(run: RunConfig, vectors: str | None = None) -> RunConfig:
+def _callbacks(run: RunConfig) -> list[str]:
+    """The files in conf/callbacks/ of those callbacks on which its result depends, "none" if there are none."""
+    named = relevant(run).get("callbacks", {})
+    return sorted(name for name in named if places.page("callbacks", name).is_file()) or ["none"]
+
+
+def page_of(run: RunConfig, vectors: str | None = None, callbacks: Sequence[str] | None = None) -> RunConfig:
     """What the configuration files alone give for a run's task, scale, arm and source of layers.
 
     Args:
         run: the run.
         vectors: a file in conf/vectors/; None: the word vectors of the scale.
+        callbacks: files in conf/callbacks/; None: those of the task.
     """
     roots = tuple(getattr(run, place) for place in ROOTS)
     chosen = {"task": run.task.name, "scale": run.scale.name, "arm": run.arm}
     chosen |= {} if run.baseline else {"bilm": _source(run)}
     chosen |= {"vectors": vectors} if vectors else {}
+    chosen |= {} if callbacks is None else {"callbacks": f"[{','.join(callbacks)}]"}
     return _page(tuple(places.conf()), tuple(f"{key}={value}" for key, value in chosen.items()), roots)
 
 

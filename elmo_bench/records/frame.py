@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from elmo_bench.records import store
-from elmo_bench.records.run_names import in_words
+from elmo_bench.records.record import Record
+from elmo_bench.records.run_names import changes_in_words
 from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -28,19 +30,29 @@ def results(folder: str | PathLike[str] | None = None) -> DataFrame:
         folder: of results; None: your own, results/own. "results" in a checkout: the reference runs.
 
     Raises:
-        UserError: a record is damaged.
+        UserError: the folder is none of results, a record is damaged.
     """
+    if not isinstance(folder, str | PathLike | None):
+        raise UserError(f"{folder!r} is no folder of results: give one path")
+    root = Path(places.OWN if folder is None else folder)
+    if folder is not None and not (root / "runs").is_dir():
+        raise UserError("no folder of results: it has no runs/; without a folder, it is your own", root)
+    return frame_of(store.whole(store.read_all(root)))
+
+
+def frame_of(records: Iterable[Record]) -> DataFrame:
+    """The table of some records; its columns as `results` describes them."""
     from pandas import DataFrame
 
     rows = [
-        (run.task, run.scale, run.arm, _settings(run.variant), run.vectors, run.bilm_name, run.seed, split, metric,
+        (run.task, run.scale, run.arm, _settings(run), run.vectors, run.bilm_name, run.seed, split, metric,
          float(value), run.run)
-        for run in store.whole(store.read_all(Path(places.OWN if folder is None else folder)))
+        for run in records
         for split, metrics in run.metrics.items()
         for metric, value in metrics.items()
     ]  # fmt: skip
     return DataFrame(rows, columns=COLUMNS)
 
 
-def _settings(variant: Mapping[str, Any]) -> str:
-    return " ".join(f"{key}={in_words(value)}" for key, value in variant.items())
+def _settings(run: Record) -> str:
+    return " ".join(f"{key}={words}" for key, words in changes_in_words(run.variant).items())

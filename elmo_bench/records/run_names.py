@@ -20,31 +20,41 @@ def label(where: str, variant: Mapping[str, Any]) -> str:
         variant: the changes, by dotted key.
     """
     arm, places = ("baseline", []) if where == "none" else ("+ELMo", [where])
-    changes = ", ".join(_change(key, value) for key, value in variant.items() if key != "elmo.where")
+    changes = ", ".join(_change(key, words) for key, words in changes_in_words(variant).items() if key != "elmo.where")
     details = "; ".join([*places, *filter(None, [changes])])
     return f"{arm} ({details})" if details else arm
 
 
-def _change(key: str, value: Any) -> str:
+def _change(key: str, words: str) -> str:
     if key == "vectors":
-        return f"{value} vectors"
+        return f"{words} vectors"
     if key == "bilm":
-        return f"biLM {value}"
-    return f"{key.removeprefix('elmo.')}={in_words(value)}"
+        return f"biLM {words}"
+    return f"{key.removeprefix('elmo.')}={words}"
+
+
+def changes_in_words(variant: Mapping[str, Any]) -> dict[str, str]:
+    """A run's changes, each value in words; of a class its name, and its arguments by keys of their own."""
+    found = {}
+    for key, value in variant.items():
+        block = value if isinstance(value, Mapping) else {}
+        if "_target_" in block or (block and all(isinstance(each, Mapping) for each in block.values())):
+            found |= {key: in_words(block["_target_"])} if "_target_" in block else {}
+            found |= changes_in_words({f"{key}.{name}": block[name] for name in block if name != "_target_"})
+        else:
+            found[key] = str(value) if key in ("vectors", "bilm") else in_words(value)
+    return found
 
 
 def in_words(value: Any) -> str:
-    """A value as one types it: false, null, the last part of a path or of the name of a class, the names of blocks."""
+    """A value as one types it: false, null, the last part of a path or of the name of a class."""
     if isinstance(value, str):
         dotted = "." in value and all(part.isidentifier() for part in value.split("."))
         return value.rpartition(".")[2] if dotted else value.rpartition("/")[2] if PATH.fullmatch(value) else value
     if isinstance(value, list):
         return f"[{','.join(map(in_words, value))}]"
-    if isinstance(value, Mapping):  # a class by its name, blocks of them by theirs
-        if "_target_" in value:
-            return in_words(value["_target_"])
-        named = all(isinstance(each, Mapping) for each in value.values())
-        return ",".join(value) if named else f"{{{','.join(f'{key}:{in_words(value[key])}' for key in value)}}}"
+    if isinstance(value, Mapping):
+        return f"{{{','.join(f'{key}:{in_words(value[key])}' for key in value)}}}"
     return as_typed(value)
 
 

@@ -125,7 +125,7 @@ def whole(records: Sequence[Record]) -> list[Record]:
     """The runs that trained on all batches; a line says how many are left out (`trainer.limit_batches`)."""
     kept = [record for record in records if (record.config.get("trainer") or {}).get("limit_batches") is None]
     if left := len(records) - len(kept):
-        print(f"left out: {left} runs with trainer.limit_batches, trained on a part", file=sys.stderr)
+        print(f"left out: {left} run{'s' * (left > 1)} with trainer.limit_batches, trained on a part", file=sys.stderr)
     return kept
 
 

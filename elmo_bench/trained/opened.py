@@ -72,12 +72,13 @@ class Trained:
                 or {"tokens": ["Ida", "sang"]}; texts of any length, put together in batches of similar length.
 
         Raises:
-            UserError: the task's reader does not take an object; its number, from 0, is named.
+            UserError: the task's reader does not take an object, or this has the key "prediction" already; its number,
+                from 0, is named.
         """
         read = []
         for number, raw in enumerate(rows):
             try:
-                read.append((raw, row_of(self.reader, raw, self.task)))
+                read.append((raw, row_of(self.reader, raw, self.task, beside=True)))
             except UserError as error:
                 raise UserError(f"rows[{number}]: {error}") from None
         return self.lines(read)
@@ -174,10 +175,16 @@ def answer(model: Model, batch: Batch) -> list[Answer]:
     return list(map(Answer, predictions, described))
 
 
-def row_of(reader: Any, raw: Mapping[str, Any], task: str) -> Any:
-    """The row that the reader makes of one JSON object. Raises `UserError` if it does not take it."""
+def row_of(reader: Any, raw: Mapping[str, Any], task: str, beside: bool) -> Any:
+    """The row that the reader makes of one JSON object.
+
+    Raises:
+        UserError: the reader does not take it, or it has the answer's key, and the answer will stand beside its keys.
+    """
     if not isinstance(raw, Mapping):
         raise UserError("not a JSON object")
+    if beside and PLACE in raw:
+        raise UserError(f'"{PLACE}" is the key of the answer in the output; give it another name')
     try:
         return reader.from_text(**raw)
     except TypeError:

@@ -10,40 +10,46 @@ from typing import Any
 
 from elmo_bench.configuration import pages
 from elmo_bench.records import store
+from elmo_bench.records.record import Record
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files, json_text, outputs
 from elmo_bench.system.storage.files import open_text, write_text
 from elmo_bench.trained import checkpoint as checkpoints
 from elmo_bench.trained import heads
-from elmo_bench.trained.opened import PLACE, Trained, row_of
+from elmo_bench.trained.opened import Trained, row_of
 
 LAYERS = ("options", "weights", "path")  # the files of a source of layers
 _OBJECT = re.compile(r"\s*\{\s*[\"}]")  # how a line of JSON begins, and no line of a data set's files of other formats
 
 
 def load(
-    what: str | PathLike[str],
+    what: str | PathLike[str] | Record,
     accelerator: str | None = None,
     batch_size: int | None = None,
     task: str | None = None,
     results: str | PathLike[str] | None = None,
 ) -> Trained:
-    """A trained model by the name of a task, the file of a checkpoint, or the id of a run.
+    """A trained model by the name of a task, the file of a checkpoint, the id of a run, or its record.
 
     Args:
-        what: "ner" for the head that comes with the project, a `best.ckpt`, or the 16 digits of a record's `run`.
+        what: "ner" for the head that comes with the project, a `best.ckpt`, the 16 digits of a record's `run`, or what
+            `train` has returned.
         accelerator: cpu, gpu or auto; None: as in the run.
         batch_size: the most rows computed at once; None: as in the run.
-        task: of a checkpoint that names code outside this project: the one whose files name this code, too.
+        task: the one that the model must be of; its files may then name code outside this project.
         results: the folder of results that has the run; None: your own (results/own), then the reference runs.
 
     Raises:
-        UserError: there is no such head, checkpoint or run, or no model can be made of it.
+        UserError: there is no such head, checkpoint or run, it is of another task, or no model can be made of it.
     """
     options = {"trainer.accelerator": accelerator, "batch_size": batch_size}
-    name = str(what)
+    if not isinstance(what, str | PathLike | Record):
+        raise UserError(f"{what!r} is no model: give the name of a task, the file of a checkpoint, or the id of a run")
+    name = str(_of_record(what) if isinstance(what, Record) else what)
     if name in pages.tasks():
+        if task not in (None, name):
+            raise UserError(f"a model of task {name}, and not of task={task}")
         return Trained(heads.read(name), options)
     if re.fullmatch(r"[0-9a-f]{16}", name) and not Path(name).is_file():
         name = str(_of_run(name, [results] if results else [places.OWN, places.RECORDED]))
@@ -56,11 +62,18 @@ def _of_run(run: str, folders: Sequence[str | PathLike[str]]) -> Path:
     """The checkpoint of a run. Raises `UserError` if none of the folders has its record, or the file is gone."""
     for folder in map(Path, folders):
         for path in folder.glob(f"runs/*/*/{run}.json"):
-            found = folder / store.read(path).checkpoint
-            if not found.is_file():
-                raise UserError(f"the checkpoint of run {run} is not here; {checkpoints.REMEDY}", found)
-            return found
+            return _of_record(store.read(path))
     raise UserError(f"no record of run {run} below {' or '.join(map(str, folders))}; results=FOLDER names another")
+
+
+def _of_record(record: Record) -> Path:
+    """The checkpoint of a record's run, below the same folder. Raises `UserError` if it is not there."""
+    if record.path is None:
+        raise UserError(f"run {record.run} is not recorded, and has no checkpoint: train it without fast_dev_run")
+    found = record.path.parents[3] / record.checkpoint
+    if not found.is_file():
+        raise UserError(f"the checkpoint of run {record.run} is not here; {checkpoints.REMEDY}", found)
+    return found
 
 
 def predict(
@@ -106,10 +119,10 @@ def predict(
     ):  # fmt: skip
         if needed and not able:
             raise UserError(f"task {cfg.task.name} has no file format of its own; give a .jsonl file", path)
-    inputs = [({}, row) for row in reader.from_file(input)] if own else read_rows(reader, input, cfg.task.name)
-    taken = None if official else next((number for number, (raw, _) in enumerate(inputs, 1) if PLACE in raw), None)
-    if taken is not None:
-        raise UserError(f'"{PLACE}" is the key of the answer in the output; give it another name', input, taken)
+    if own:
+        inputs = [({}, row) for row in reader.from_file(input)]
+    else:
+        inputs = read_rows(reader, input, cfg.task.name, beside=not official)
     if official:
         rows = [row for _, row in inputs]
         text = reader.official([answer.prediction for answer in trained.answers(rows)], rows)
@@ -142,16 +155,16 @@ def _is_lines(path: str) -> bool:
         return _OBJECT.match(next(lines, '{"')) is not None
 
 
-def read_rows(reader: Any, path: str, task: str) -> list[tuple[dict[str, Any], Any]]:
+def read_rows(reader: Any, path: str, task: str, beside: bool = True) -> list[tuple[dict[str, Any], Any]]:
     """The JSON objects of a file and the rows that the reader makes from them.
 
     Raises:
-        UserError: a line is not a JSON object, or the reader rejects it; the line is named.
+        UserError: a line is not a JSON object, or as `row_of`; the line is named.
     """
     rows = []
     for number, raw in read_lines(path):
         try:
-            rows.append((raw, row_of(reader, raw, task)))
+            rows.append((raw, row_of(reader, raw, task, beside)))
         except UserError as error:
             raise UserError(str(error), path, number) from None
     return rows

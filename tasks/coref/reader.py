@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -202,11 +203,21 @@ class CorefReader:
         return list(map(_row, with_words(read_documents(path))))
 
     def official(self, predictions: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> str:
-        """A CoNLL-2012 file with the clusters; a document without a name gets its number."""
+        """A CoNLL-2012 file with the clusters; a document without a name gets its number.
+
+        Raises:
+            UserError: a name and part occur twice, or the lines of a document would be read as comments.
+        """
+        seen = set()
         single = any(len(cluster) == 1 for each in predictions for cluster in each["clusters"])
         lines = [] if self.keep_singletons or single or not rows else [NO_SINGLETONS]
         for number, (prediction, row) in enumerate(zip(predictions, rows, strict=True), start=1):
             name, part = row.get("document", f"document {number}"), row.get("part", "000")
+            if name.startswith("#"):
+                raise UserError(f"a line that begins with # is a comment: give the document {name!r} another name")
+            if (key := Document(name, part, [], Path(), number).key) in seen:
+                raise UserError(f'documents need a "document" or "part" of their own; {name!r}, {part!r} occurs twice')
+            seen.add(key)
             mentions = [Span(str(i), m[0], m[1] + 1) for i, each in enumerate(prediction["clusters"]) for m in each]
             words = sum(map(len, row["sentences"]))
             columns = iter(zip(write_mentions(mentions, words), row["speakers"], strict=True))

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.characters import character_table
+from elmo_bench.system.errors import UserError
 from tests.reference_bilm import PLAIN, STRANGE, Files, ReferenceBiLM, near, write_random
 
 pytestmark = pytest.mark.slow
@@ -138,8 +139,8 @@ def test_nothing_in_nothing_out(files):
 
 def test_a_string_is_no_sentence(small):
     bilm = BiLM.from_files(*small)
-    for call in (bilm.encode, bilm.layers):
-        with pytest.raises(TypeError, match="split"):
+    for call, error in ((bilm.encode, UserError), (bilm.layers, TypeError)):
+        with pytest.raises(error, match="split"):
             call(["not split"])  # type: ignore[list-item]
 
 

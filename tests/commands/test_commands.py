@@ -15,6 +15,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from elmo_bench import __main__, __version__
+from elmo_bench.commands import completion
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.identity import Identity
 from elmo_bench.records import store
@@ -85,6 +86,28 @@ def test_an_unknown_command_is_one_line():
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: trian: there is no such command; did you mean train? choose from ")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("line", "found"), [
+    ("predict fo", ["format="]),
+    ("predict format=", ["format=json", "format=official"]),
+    ("predict input=./i", ["input=./in files/", "input=./in.jsonl"]),
+    ("score task=ner gold=~/i", ["gold=~/in files/", "gold=~/in.jsonl"]),
+    ("score task=sq", ["task=squad"]),
+    ("data task=a", ["task=all"]),
+    ("sweep on=", ["on=local", "on=slurm"]),
+    ("train trainer.f", ["trainer.fast_dev_run="]),
+    ("train scale=m", ["scale=mini"]),
+])  # fmt: skip
+def test_tab_offers_arguments_values_and_files(line, found, tmp_path, monkeypatch, capsys):
+    (tmp_path / "in.jsonl").touch()
+    (tmp_path / "in files").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv(completion.LINE, f"elmo-bench {line}")
+    monkeypatch.setattr(sys, "argv", ["elmo-bench", "-sc", "query=bash"])
+    completion.main(__main__.COMMANDS, __main__.module)
+    assert capsys.readouterr().out == " ".join(found) + "\n"
 
 
 # Help.

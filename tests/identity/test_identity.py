@@ -44,7 +44,7 @@ def test_places_and_machine_are_no_part_of_a_run(bench, tmp_path):
         "trainer.threads=1", "trainer=gpu", "force=true", "debug=true", "bilm.name=other", "fraction=1",
         "trainer.accumulate_grad_batches=1", "trainer.strategy=ddp", "+trainer.log_every_n_steps=1",
         "trainer.devices=[1]", "callbacks=lr_monitor", "logger=tensorboard", "compile=true",
-        "trainer.deterministic=true",
+        "trainer.deterministic=true", "+callbacks.mine._target_=pytorch_lightning.callbacks.TQDMProgressBar",
     ]  # fmt: skip
     first = run_id(bench)
     for change in same:
@@ -238,6 +238,12 @@ def test_a_variant_says_what_was_typed_whatever_the_defaults_of_the_keys_are():
         (["bilm=tuned", "bilm.parent=open"], {"bilm": "tuned", "bilm.parent": "open"}),
         (["bilm=tuned", "bilm.tuning.epochs=9"], {"bilm": "tuned", "bilm.tuning.epochs": 9}),
         (["vectors=paper"], {"vectors": "senna"}),
+        (["callbacks=[lr_monitor,early_stopping]"], {"callbacks": "early_stopping"}),
+        (
+            ["callbacks=early_stopping", "callbacks.early_stopping.patience=10"],
+            {"callbacks": "early_stopping", "callbacks.early_stopping.patience": 10},
+        ),
+        (["+callbacks.mine._target_=my.Thing"], {"callbacks": {"mine": {"_target_": "my.Thing"}}}),
     ],
 )
 def test_a_variant_has_what_was_typed_beside_a_choice_of_files(typed, changes):
@@ -289,9 +295,11 @@ def test_runs_are_called_by_arm_place_and_what_was_typed():
     assert label("input", {"elmo.where": "input"}) == "+ELMo (input)"
     odd = {"bilm": "tuned", "elmo.gamma": False, "task.words": None, "task.reader.list": "<elsewhere>/list.txt"}
     odd["task.optimizer._target_"] = "torch.optim.SGD"
-    watched = {"callbacks": {"early_stopping": {"_target_": "pytorch_lightning.callbacks.EarlyStopping"}}}
-    assert label("none", watched) == "baseline (callbacks=early_stopping)"
-    assert label("none", {"task.chars": {"_target_": "a.CharCNN", "size": 3}}) == "baseline (task.chars=CharCNN)"
+    mine = {"callbacks": {"mine": {"_target_": "my.Thing", "size": 3}}, "callbacks.other": {"_target_": "my.Other"}}
+    assert label("none", mine) == "baseline (callbacks.mine=Thing, callbacks.mine.size=3, callbacks.other=Other)"
+    chosen = {"callbacks": "early_stopping", "callbacks.early_stopping.patience": 10}
+    assert label("none", chosen) == "baseline (callbacks=early_stopping, callbacks.early_stopping.patience=10)"
+    assert label("none", {"task.chars": {"_target_": "a.CharCNN"}}) == "baseline (task.chars=CharCNN)"
     assert label("none", {"scale.sizes": {"ner": 30}}) == "baseline (scale.sizes={ner:30})"
     assert label("input", odd) == (
         "+ELMo (input; biLM tuned, gamma=false, task.words=null, task.reader.list=list.txt, "

@@ -10,6 +10,7 @@ from elmo_bench.commands.compare import export as command
 from elmo_bench.reporting.pages.export import latex
 from elmo_bench.reporting.section import Section
 from elmo_bench.system import places
+from tests.records.test_records import fake, save
 
 pytestmark = pytest.mark.slow
 
@@ -33,6 +34,22 @@ def test_runs_are_one_tidy_table_and_every_table_is_latex_and_markdown(tmp_path,
         if path.suffix == ".tex":
             text = path.read_text()
             assert text.count("\\toprule") == text.count("\\bottomrule") == 1
+
+
+@pytest.mark.usefixtures("first_versions")
+def test_runs_that_differ_have_other_variants_and_those_on_a_part_are_left_out_once(tmp_path, call):
+    part, root = fake("none", 2), tmp_path / "results"
+    part.config["trainer"]["limit_batches"] = 1
+    named = {"callbacks": "early_stopping", "callbacks.early_stopping.patience": 10}
+    typed = [{"callbacks": {"mine": {"_target_": f"my.{name}", "size": 3}}} for name in ("One", "Other")]
+    save(root, part, *(fake("none", group=str(each), variant=each) for each in (named, *typed)))
+    status, _, err = call(command, f"output={tmp_path}/paper", f"results_root={root}")
+    assert (status, err.count("left out: 1 run with trainer.limit_batches")) == (0, 1), err
+    assert {*pandas.read_csv(tmp_path / "paper" / "runs.csv")["variant"]} == {
+        "callbacks=early_stopping callbacks.early_stopping.patience=10",
+        "callbacks.mine=One callbacks.mine.size=3",
+        "callbacks.mine=Other callbacks.mine.size=3",
+    }
 
 
 def test_signs_of_latex_are_escaped_and_columns_may_share_a_name():

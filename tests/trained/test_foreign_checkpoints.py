@@ -173,7 +173,7 @@ SHAPES = {
 
 
 def test_the_checkpoint_itself_predicts(predicted, whole):
-    assert predicted(whole) == (0, "1 predictions in out.jsonl\n")
+    assert predicted(whole) == (0, "1 prediction in out.jsonl\n")
 
 
 @pytest.mark.parametrize("changed", SHAPES.values(), ids=SHAPES)

@@ -122,5 +122,5 @@ def test_answers_are_cut_from_raw_paragraphs_of_any_length(trained, tmp_path):
         assert line["context"][answer["start"] : answer["end"]] == answer["answer"]
         assert 0 <= answer["score"] <= 1
     assert last == short | {"prediction": {"id": "q2", "answer": "x", "start": 0, "end": 1, "score": 1.0}}
-    with pytest.raises(UserError, match=r"in\.jsonl:1: the context is empty"):
+    with pytest.raises(UserError, match=r"in\.jsonl:1: the context has no words"):
         answered({"context": "", "question": "What?"})

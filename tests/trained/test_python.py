@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -77,12 +79,16 @@ def test_a_head_answers_as_the_command_does_and_its_model_is_a_plain_module(tmp_
     source.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     assert call(predict, "task=ner", f"input={source}", f"output={output}")[0] == 0
     assert list(map(json.loads, output.read_text().splitlines())) == answers
+    status, _, err = call(predict, "task=ner", f"input={output}", f"output={tmp_path}/again.jsonl")
+    assert status == 2
+    assert 'out.jsonl:1: "prediction" is the key of the answer' in err
 
 
 @pytest.mark.parametrize(("rows", "told"), [
     ([{"text": "a"}, {"words": ["a"]}], r"rows\[1\]: expected \{.tokens"),
     ([{"text": ""}], r"rows\[0\]: the text has no words"),
     (["a"], r"rows\[0\]: not a JSON object"),
+    ([{"text": "a"}, {"text": "a", "prediction": 3}], r'rows\[1\]: "prediction" is the key of the answer'),
 ])  # fmt: skip
 def test_what_the_reader_does_not_take_is_named_by_its_number(rows, told):
     with pytest.raises(elmo_bench.UserError, match=told):
@@ -93,6 +99,7 @@ def test_what_the_reader_does_not_take_is_named_by_its_number(rows, told):
     ("nre", "no task .*ner.*, no file of a checkpoint and no id of a run"),
     ("0" * 16, "no record of run 0000000000000000"),
     ("results/own/best.ckpt", "no such checkpoint"),
+    (["ner"], r"\['ner'\] is no model: give the name of a task"),
 ])  # fmt: skip
 def test_a_model_that_is_not_there_is_one_line(name, told):
     with pytest.raises(elmo_bench.UserError, match=told):
@@ -102,7 +109,7 @@ def test_a_model_that_is_not_there_is_one_line(name, told):
 def test_a_run_is_trained_and_its_model_and_its_scores_are_found_again(bench, stand_in):
     record = elmo_bench.train("toy", bench.overrides("seed=7", "task.fit.epochs=1"))
     assert (record.task, record.seed, record.arm) == ("toy", 7, "elmo")
-    for name in (record.run, bench.results / record.checkpoint):
+    for name in (record.run, bench.results / record.checkpoint, record):
         trained = elmo_bench.load(name, task="toy", results=bench.results)
         assert trained.task == "toy"
         assert sum(each.numel() for each in trained.model.parameters()) == record.parameters
@@ -113,6 +120,44 @@ def test_a_run_is_trained_and_its_model_and_its_scores_are_found_again(bench, st
     assert test["value"].tolist() == [record.metrics["test"][record.monitor]]
     with pytest.raises(elmo_bench.UserError, match="there is no such key"):
         elmo_bench.train("toy", bench.overrides("sede=7"))
+    with pytest.raises(elmo_bench.UserError, match="is not recorded, and has no checkpoint"):
+        elmo_bench.load(replace(record, path=None))
+    (bench.results / record.checkpoint).unlink()
+    with pytest.raises(elmo_bench.UserError, match="the checkpoint of run .* is not here"):
+        elmo_bench.load(record)
+
+
+API: Any = elmo_bench  # as it is called by those who check no types
+
+
+@pytest.mark.parametrize(("call", "told"), [
+    (lambda: API.train("ner", "arm=baseline"), "overrides are 'arm=baseline': give a list of texts"),
+    (lambda: API.train("ner", {"arm": "baseline"}), "give a list of texts"),
+    (lambda: API.train("ner", [3]), "give a list of texts"),
+    (lambda: API.train("ner", None) and API.train("nre", None), "there is no such task"),
+    (lambda: API.train("ner", ["+sweep=table1"]), r"a sweep is many runs.*elmo-bench sweep \+sweep=table1"),
+    (lambda: API.load("ner", task="srl"), "a model of task ner, and not of task=srl"),
+    (lambda: API.results(["results"]), "no folder of results: give one path"),
+    (lambda: API.results("/no/such"), "/no/such: no folder of results"),
+    (lambda: API.results(places.RECORDED / "runs"), "it has no runs/"),
+    (lambda: API.BiLM.open(None), "None is no biLM"),
+])  # fmt: skip
+def test_arguments_of_another_kind_are_one_line(call, told, monkeypatch):
+    monkeypatch.setattr("elmo_bench.running.launch.train", lambda cfg: cfg)
+    with pytest.raises(elmo_bench.UserError, match=told):
+        call()
+
+
+@pytest.mark.parametrize("sentences", ["Ida sang", ["Ida sang"], [["a"], [1, 2]], [["a"], None], None, {"a": ["b"]}])
+def test_only_lists_of_words_are_encoded(sentences):
+    with pytest.raises(elmo_bench.UserError, match=r"sentences\[\d\] is no list of words"):
+        elmo_bench.BiLM.open("mini").encode(sentences)
+
+
+def test_sentences_may_come_one_by_one():
+    bilm = elmo_bench.BiLM.open("mini")
+    (found,) = bilm.encode(words for words in [("a", "boat")])
+    assert torch.equal(found, bilm.encode([["a", "boat"]])[0])
 
 
 def test_all_committed_records_are_in_the_table():
@@ -124,5 +169,8 @@ def test_all_committed_records_are_in_the_table():
     assert not table.duplicated(["run", "split", "metric"]).any()
 
 
-def test_no_results_are_an_empty_table(tmp_path):
+def test_no_results_are_an_empty_table(tmp_path, monkeypatch):
+    monkeypatch.setattr(places, "OWN", tmp_path / "own")
+    assert elmo_bench.results().shape == (0, 11)
+    (tmp_path / "runs").mkdir()
     assert elmo_bench.results(tmp_path).shape == (0, 11)

@@ -121,7 +121,7 @@ def main() -> None:
     outputs.apart(output, files)  # those of the open biLM, which nobody has typed
     bilm = BiLM.from_files(*files, *ways)
     count = embed(bilm, source, output, given["group"])
-    print(f"{count} lines -> {given['output']}", file=sys.stderr)
+    print(f"{count} line{'s' * (count != 1)} -> {given['output']}", file=sys.stderr)
     if bilm.precision != "fp32":
         print(_stated(bilm, source), file=sys.stderr)
 

@@ -66,4 +66,5 @@ COMMAND = Command(
 def main() -> None:
     """The entry point."""
     given = COMMAND.parse()
-    print(f"{predict(**given)} predictions in {given['output']}", file=sys.stderr)
+    number = predict(**given)
+    print(f"{number} prediction{'s' * (number != 1)} in {given['output']}", file=sys.stderr)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from elmo_bench.records.frame import results
+from elmo_bench.records.frame import frame_of
 from elmo_bench.records.record import Record
 from elmo_bench.reporting.pages import report
 from elmo_bench.reporting.section import Section, inert
@@ -27,7 +27,7 @@ def export(records: Sequence[Record], results_root: Path, output: Path) -> list[
     Raises:
         UserError: a record or a study that cannot be read; a file that cannot be written.
     """
-    table, named, written = results(results_root), Counter[str](), []
+    table, named, written = frame_of(records), Counter[str](), []
     contents = {"runs.csv": table.to_csv(index=False).encode(), "runs.parquet": table.to_parquet(index=False)}
     for section in report.made(records, results_root).sections:
         stem = re.sub(r"[^a-z0-9]+", "-", section.title.lower()).strip("-")[:80]

@@ -182,15 +182,20 @@ def whole(least: int = 0, most: int | None = None) -> Callable[[str], int]:
     return parse
 
 
-def choice(*known: str) -> Callable[[str], str]:
+class Choice(NamedTuple):
     """Parses one of a few words."""
 
-    def parse(text: str) -> str:
-        if text not in known:
-            raise ValueError(f"choose from {', '.join(known)}")
+    known: tuple[str, ...]
+
+    def __call__(self, text: str) -> str:
+        if text not in self.known:
+            raise ValueError(f"choose from {', '.join(self.known)}")
         return text
 
-    return parse
+
+def choice(*known: str) -> Choice:
+    """Parses one of a few words."""
+    return Choice(known)
 
 
 def several(known: Collection[str]) -> Callable[[str], list[str]]:
