@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from elmo_bench.metrics.items import F1Metric
 from elmo_bench.system.errors import UserError
-from elmo_bench.text.columns import Block, read_blocks, side_by_side
+from elmo_bench.text.columns import REMOVE, Block, comments_named, read_blocks, side_by_side
 from elmo_bench.text.tags import normal
 
 if TYPE_CHECKING:  # `score` does not need torch
@@ -42,8 +42,9 @@ def score_spans(gold: Path | str, predictions: Path | str) -> dict[str, float]:
         UserError: the files cannot be read, contain different sentences or words, or tags of an unknown scheme.
     """
     metric = SpanMetric()
-    for expected, predicted in side_by_side(gold, predictions, partial(read_blocks, minimum=2)):
-        metric.update([_tags(predicted)], [{"tags": _tags(expected)}])
+    with comments_named(REMOVE):
+        for expected, predicted in side_by_side(gold, predictions, partial(read_blocks, minimum=2)):
+            metric.update([_tags(predicted)], [{"tags": _tags(expected)}])
     return metric.compute()
 
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from elmo_bench.configuration.checks import one_of
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.files import open_text
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import documents, tags
 from elmo_bench.text.batching import pad, pad_tokens
-from elmo_bench.text.columns import Block, read_blocks, write_rows
+from elmo_bench.text.columns import REMOVE, Block, comments_named, read_blocks, write_rows
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import sentence_of
 from elmo_bench.text.source import SPLITS, DataSource, Table, tables
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from datasets import DatasetDict
 
 LISTED = 10  # the most places that a message lists
+COMMENT = """add '+task.data.comment="#"'"""
 
 
 class TaggedSentence(NamedTuple):
@@ -87,7 +86,8 @@ class TaggingReader:
         else:
             sources = {split: self._from_file(split) for split in SPLITS}
         repairs: list[str] = []
-        splits = {split: self._rows(sentences, split, repairs) for split, sentences in sources.items()}
+        with comments_named("" if self.data.get("comment") else COMMENT):
+            splits = {split: self._rows(sentences, split, repairs) for split, sentences in sources.items()}
         if repairs:
             print(f"tags repaired as conlleval reads them: {'; '.join(repairs)}", file=sys.stderr)
         splits["train"] = part.of(splits["train"], "sentences")
@@ -101,15 +101,7 @@ class TaggingReader:
             yield TaggedSentence(block.column(word), block.column(tag), block.path, block.lines, document)
 
     def _blocks(self, path: Path | str) -> list[Block]:
-        """Raises `UserError` as `read_blocks`; the message names the key that leaves comments out, if it has any."""
-        comment = self.data.get("comment")
-        try:
-            return list(read_blocks(path, comment=comment, minimum=2))
-        except UserError as error:
-            if comment is None and error.line is not None and _remarks(path, error.line):
-                message = f"{error.message}; if lines that begin with # are comments, add +task.data.comment='#'"
-                raise UserError(message, error.path, error.line) from None
-            raise
+        return list(read_blocks(path, comment=self.data.get("comment"), minimum=2))
 
     def _from_table(self, table: Table) -> Iterator[TaggedSentence]:
         """Tags are words, or numbers whose names are in the table's features or in `task.data.tag_names`."""
@@ -192,19 +184,14 @@ class TaggingReader:
 
     def from_file(self, path: str) -> list[Row]:
         """A row without tags for each sentence of a column file. Raises `UserError` as `read_blocks`."""
-        return [{"tokens": block.column(self.data.get("word_column", 0))} for block in self._blocks(path)]
+        with comments_named(REMOVE):
+            return [{"tokens": block.column(self.data.get("word_column", 0))} for block in self._blocks(path)]
 
     def official(self, predictions: Sequence[Sequence[str]], rows: Sequence[Row]) -> str:
         """A column file of words and IOB2 tags."""
         spaced = any(" " in word for row in rows for word in row["tokens"])
         pairs = (zip(row["tokens"], one, strict=True) for row, one in zip(rows, predictions, strict=True))
         return "".join(write_rows(list(sentence), "\t" if spaced else " ") for sentence in pairs)
-
-
-def _remarks(path: Path | str, line: int) -> bool:
-    """Whether a line of a file or the one before it begins as a comment does."""
-    with open_text(path) as lines:
-        return any(text.startswith("#") for text in islice(lines, max(line - 2, 0), line))
 
 
 def _fault(error: tags.TagError, sentence: TaggedSentence) -> UserError:

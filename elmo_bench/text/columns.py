@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import zip_longest
+from contextlib import contextmanager
+from itertools import islice, zip_longest
 from os import PathLike
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
@@ -13,6 +14,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import open_text
 
 DOCSTART = "-DOCSTART-"
+REMOVE = "remove them"  # what to do about comments where no key names them
 _FIELDS = re.compile(r"[^ \t]+").findall  # not str.split: a no-break space may stand inside a word
 
 
@@ -31,6 +33,24 @@ class Block(NamedTuple):
             if not -len(row) <= index < len(row):
                 raise UserError(f"column {index} is missing: the line has {len(row)} columns", self.path, line)
         return [row[index] for row in self.rows]
+
+
+@contextmanager
+def comments_named(mend: str) -> Iterator[None]:
+    """An error at a line that begins with #, or after one, also says what to do if that is a comment."""
+    try:
+        yield
+    except UserError as error:
+        if not mend or error.path is None or error.line is None or not _remarks(error.path, error.line):
+            raise
+        told = f"{error.message}; if lines that begin with # are comments, {mend}"
+        raise UserError(told, error.path, error.line) from None
+
+
+def _remarks(path: str | PathLike[str], line: int) -> bool:
+    """Whether a line of a file or the one before it begins as a comment does."""
+    with open_text(path) as lines:
+        return any(text.startswith("#") for text in islice(lines, max(line - 2, 0), line))
 
 
 def read_blocks(

@@ -8,6 +8,7 @@ import pytest
 from datasets import Dataset, DatasetDict
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.tagging.metric import score_spans
 from elmo_bench.trained.opened import answered
 from tasks.coref.metric import CorefMetric
 from tasks.coref.metric import score as score_coref
@@ -250,12 +251,19 @@ def test_labels_of_a_table_are_names_or_numbers(on_hub, label):
     assert SnliReader({"hub": "owner/name"}).load()["train"]["label"][:] == ["neutral"]
 
 
-def test_comments_of_a_column_file_name_the_key(tmp_path):
-    (tmp_path / "a").write_text("# sent_id = 1\nIda\tB-PER\n\n")
-    data = {split: str(tmp_path / "a") for split in ("train", "dev", "test")}
-    with pytest.raises(UserError, match=r"add \+task\.data\.comment='#'"):
+@pytest.mark.parametrize("comment", ["# sent_id = 1", "# id1"])
+def test_comments_of_a_column_file_name_the_key_where_there_is_one(tmp_path, comment):
+    file = tmp_path / "a"
+    file.write_text(f"{comment}\nIda\tB-PER\n\n".replace("\t", "\t" if "=" in comment else " "))
+    data = {split: str(file) for split in ("train", "dev", "test")}
+    with pytest.raises(UserError, match="""are comments, add '\\+task.data.comment="#"'"""):
         NerReader(data).load()
+    with pytest.raises(UserError, match="are comments, remove them"):
+        score_spans(file, file)
     assert len(NerReader({**data, "comment": "#"}).load()["train"]) == 1
+    file.write_text("Ida B-PER\n# sent_id = 1\n")
+    with pytest.raises(UserError, match="are comments, remove them"):
+        NerReader(data).from_file(str(file))
 
 
 # Answers of a model that was trained on a part of what a file holds.
