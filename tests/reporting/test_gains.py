@@ -310,7 +310,7 @@ def test_equal_scores_of_all_seeds_give_no_interval(pair):
     """Three equal scores do not say that a fourth would be equal."""
     same = [Group([replace(record, metrics={"test": {"f1": f1}, "dev": {"f1": f1}}) for record in group.records], "")
             for group, f1 in zip(pair, (82.0, 80.0), strict=True)]  # fmt: skip
-    found = gain(*map(without_items, same))
+    found = gain(without_items(same[0]), without_items(same[1]))
     assert (found.mean, found.interval, found.p) == (2.0, None, None)
     assert found.note == "no interval: the seeds do not differ"
 
