@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elmo_bench.system import places
-from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import Argument, Command
 
 if TYPE_CHECKING:  # `--help` does not import it
@@ -51,10 +50,7 @@ def main() -> None:
     """The entry point."""
     from elmo_bench.reporting.pages.report import refresh
 
-    typed = COMMAND.parse()["results_root"]
-    results_root = Path(typed or places.OWN)
-    if typed and not results_root.is_dir():
-        raise UserError("no such folder of results; without results_root, it is your own", results_root)
+    results_root = Path(COMMAND.parse()["results_root"] or places.OWN)
     ours = places.CHECKOUT and places.is_evidence(results_root)
     sections = refresh(results_root, places.ROOT / "README.md" if ours else None)
     show(sections)
