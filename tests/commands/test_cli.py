@@ -63,7 +63,7 @@ WRONG_TOO = [
     (["bilm.weights=null"], "bilm=custom names no weights"),
     (["trainer.accelerator=tpu"], "trainer.accelerator=tpu: choose from auto, cpu, gpu, cuda, mps"),
     (["trainer.precision=transformer-engine"], "trainer.precision=transformer-engine: choose from 32-true, bf16-mixed"),
-    (["trainer.precision=32"], "trainer.precision=32: choose from"),
+    (["trainer.precision=8"], "trainer.precision=8: choose from"),
     (["batch_size=4"], "batch_size: there is no such key; did you mean task.batch.batch_size?"),
     (["bilm.weights=/no/such.hdf5"], "/no/such.hdf5: no such file: the weights of bilm=custom"),
 ]
