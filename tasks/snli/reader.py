@@ -37,7 +37,7 @@ class SnliReader:
 
     Args:
         data: the files {train, dev, test}, below {folder} if given, `.jsonl` or TSV with a header, plain, `.gz` or
-            `.xz`, or tables (see `is_release`); or without a folder {hub, revision}.
+            `.xz`, or tables of premise, hypothesis and label; or without a folder {hub, revision}.
         lower: look words up in lower case.
         min_count: how often a word must occur to be in the vocabulary; rarer ones are the unknown word.
         apart: cut the texts of the data set at apostrophes and accents inside words, too, as for all runs so far; see
