@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,11 +20,12 @@ from elmo_bench.configuration.schema import TaskConfig, TrainerConfig
 from elmo_bench.nn.numerics import allow_tf32
 from elmo_bench.running import unfinished
 from elmo_bench.running.build import device_of
-from elmo_bench.running.callbacks import KeepBest, WholeFiles, averaging
+from elmo_bench.running.callbacks import KeepBest, WholeFiles, averaging, quiet
 from elmo_bench.running.data import Data
 from elmo_bench.running.faults import SMALLER
 from elmo_bench.running.module import BenchModule
 from elmo_bench.running.ranks import ALONE, Environment, Rank
+from elmo_bench.running.tracking import lightnings
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import explained
 from elmo_bench.system.machine import cores
@@ -43,8 +45,9 @@ def make_trainer(
     `unused` says that a batch may leave a parameter without a gradient; to look for such ones takes time.
 
     Raises:
-        UserError: the machine does not have the devices, or Lightning does not take a value.
+        UserError: the machine does not have the devices, or Lightning does not take a value or a callback.
     """
+    quiet()
     if task.fit.patience is not None and not any(isinstance(each, EarlyStopping) for each in callbacks):
         monitor = f"dev/{task.monitor}"
         callbacks = [EarlyStopping(monitor, patience=task.fit.patience, mode="max", check_on_train_epoch_end=True),
@@ -78,9 +81,8 @@ def make_trainer(
             **machine.lightning,
             **machine.around,
         )
-    except (ValueError, TypeError, MisconfigurationException) as error:
-        others = "".join(f",{name}" for name in machine.lightning | machine.around)
-        raise UserError(f"trainer.{{accelerator,devices,precision{others}}}: {error}") from error
+    except (ValueError, TypeError, RuntimeError, MisconfigurationException) as error:
+        raise UserError(f"callbacks or trainer: {error}") from error
 
 
 def check_machine(machine: TrainerConfig) -> str:
@@ -123,7 +125,8 @@ def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) ->
 
     Raises:
         UserError: a loss, gradient, weight or metric is not finite; the memory runs out; the files of an unfinished
-            run are damaged; what Lightning finds wrong only now, such as a metric to watch that no callback logs.
+            run are damaged; what Lightning or a callback of it finds wrong only now, such as a metric to watch that
+            no callback logs.
     """
     earlier = unfinished.check(keep.folder)
     if earlier and trainer.is_global_zero:
@@ -132,13 +135,24 @@ def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) ->
     try:
         with interruptible(trainer), explained(module.doing, SMALLER):
             trainer.fit(module, datamodule=data, ckpt_path=resumed, weights_only=True)
-    except (RuntimeError, MisconfigurationException) as error:
+    except UserError:
+        raise
+    except Exception as error:
         if "loading state_dict" in str(error):
             raise UserError(f"not a checkpoint of this model; {unfinished.REMEDY}", keep.last) from error
-        if isinstance(error, MisconfigurationException) or "conditioned on metric" in str(error):  # of EarlyStopping
+        alone = trainer.world_size == 1  # else it may be what another rank has ended with
+        if alone and (callback := _raised_in(error)) is not None:
+            raise UserError(f"callbacks: {callback}: {error}") from error
+        if isinstance(error, MisconfigurationException):
             raise UserError(f"callbacks or trainer: {error}") from error
         raise
     return earlier
+
+
+def _raised_in(error: Exception) -> str | None:
+    """The class of Lightning's callback whose code raised it, if one did."""
+    owners = (frame.f_locals.get("self") for frame, _ in traceback.walk_tb(error.__traceback__))
+    return next((type(one).__name__ for one in owners if isinstance(one, pl.Callback) and lightnings(one)), None)
 
 
 @contextmanager

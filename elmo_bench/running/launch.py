@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -25,6 +25,9 @@ from elmo_bench.system.storage.disk import writing
 from elmo_bench.system.storage.locks import held
 from elmo_bench.system.terminal import console
 from elmo_bench.system.wandb_runs import SWEEP
+
+if TYPE_CHECKING:
+    from elmo_bench.running.tracking import Typed
 
 
 def train_task(task: str = "ner", overrides: Sequence[str] = ()) -> Record:
@@ -83,8 +86,8 @@ def _smoke(cfg: DictConfig) -> Record:
         run = schema.typed(cfg)
         check_files(run)
         described = describe(run, Identity(run), cfg)
-        _check(run, Path(folder))  # whose loggers get nothing
-        record, _ = run_once(run, described, makers.make(run))
+        typed = _check(run, Path(folder))._replace(loggers=[])
+        record, _ = run_once(run, described, makers.make(run), typed)
     print(f"{title(record)}: trained and scored on a few batches ({summary(record)}); nothing is recorded", flush=True)
     return record
 
@@ -102,7 +105,7 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     from elmo_bench.running.run import run_once
     from elmo_bench.running.unfinished import clear, is_whole
 
-    loggers = _check(run, folder)
+    typed = _check(run, folder)
     forced = folder / "forced"  # marks a forced run as begun, so that it is resumed and not started again
     if run.force and not (forced.is_file() and is_whole(folder)):
         clear(folder)
@@ -111,7 +114,7 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     name = label(run.elmo.where, described.variant)
     print(f"{run_name(run.task.name, run.scale.name, name, run.seed)}: training", flush=True)
     with writing(folder):
-        record, scored = run_once(run, described, vectors, loggers)
+        record, scored = run_once(run, described, vectors, typed)
     store.write(path, record, {items.path_of(path): items.packed(scored)})
     for part in (folder / "last.ckpt", forced):
         part.unlink(missing_ok=True)
@@ -119,15 +122,15 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     return replace(record, path=path)
 
 
-def _check(run: RunConfig, folder: Path) -> list[Any]:
-    """The loggers of `logger.more`, once all that is typed has been checked, before anything is prepared.
+def _check(run: RunConfig, folder: Path) -> Typed:
+    """The callbacks and loggers that were typed, once all that was typed has been checked, before anything is prepared.
 
     Raises:
         UserError: a block of the task, a callback, a logger or the machine cannot be used.
     """
     from elmo_bench.running.blocks import check_blocks, rehearse
-    from elmo_bench.running.fit import check_machine, set_up
-    from elmo_bench.running.tracking import check_watching, further_loggers
+    from elmo_bench.running.fit import check_machine, make_trainer, set_up
+    from elmo_bench.running.tracking import Typed, callbacks_typed, check_watched, further_loggers
 
     check_blocks(run.task)
     device = check_machine(run.trainer)
@@ -135,5 +138,8 @@ def _check(run: RunConfig, folder: Path) -> list[Any]:
         raise UserError(f"trainer.min_epochs={fewest}: more than task.fit.epochs={most}; lower it, or raise that")
     set_up(run.trainer)
     rehearse(run.task, device)
-    check_watching(run)
-    return further_loggers(run, folder)
+    callbacks = callbacks_typed(run)
+    check_watched(run, callbacks)
+    mine = [*callbacks.values()]
+    make_trainer(run.task, run.trainer, folder, mine, logger=False)  # raises for what Lightning does not take
+    return Typed(mine, further_loggers(run, folder))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pytorch_lightning as pl
 from datasets import DatasetDict
 from hydra.utils import instantiate
-from pytorch_lightning.loggers import Logger
 
 from elmo_bench.configuration.schema import Plain, RunConfig
 from elmo_bench.embedding.vectors import WordsUsed, look_up
@@ -20,21 +18,21 @@ from elmo_bench.records import items, store
 from elmo_bench.records.record import Record
 from elmo_bench.running import ranks, unfinished
 from elmo_bench.running.build import build, layers_source
-from elmo_bench.running.callbacks import KeepBest, quiet
+from elmo_bench.running.callbacks import KeepBest
 from elmo_bench.running.data import Data, load, passes, stored_layers
 from elmo_bench.running.faults import SMALLER
 from elmo_bench.running.fit import fit, interruptible, make_trainer, set_up
 from elmo_bench.running.module import BenchModule
 from elmo_bench.running.ranks import Rank
 from elmo_bench.running.record import Description, make_record
-from elmo_bench.running.tracking import NOTHING, Tracking, made, tracking
+from elmo_bench.running.tracking import NOTHING, Tracking, Typed, callbacks_typed, tracking
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import explained
 from elmo_bench.task import Reader
 
 
 def run_once(
-    run: RunConfig, described: Description, vectors: Path | None = None, loggers: Sequence[Logger] = ()
+    run: RunConfig, described: Description, vectors: Path | None = None, typed: Typed | None = None
 ) -> tuple[Record, dict[str, Items]]:
     """Trains or resumes training, selects the best epoch on dev, tests it; returns record and per-example results.
 
@@ -42,18 +40,17 @@ def run_once(
         run: its configuration.
         described: what is known of it.
         vectors: the file of its word vectors, if they are trained here.
-        loggers: those of `logger.more`.
+        typed: the callbacks and loggers that were typed.
 
     Raises:
         UserError: malformed data, an unavailable device; the errors of `fit`; per-example results of another run.
     """
-    quiet()
     started = time.perf_counter()
     folder = store.work(run.results_root, run.scale.name, run.task.name, described.identity.run).absolute()
     prepared = prepare(run, vectors, described.config)
     keep = KeepBest(folder)
     others = {"config": described.config, "folder": str(folder), "vectors": None if vectors is None else str(vectors)}
-    with tracking(run, described, folder, loggers) as tracked:
+    with tracking(run, described, folder, typed) as tracked:
         with ranks.started(run.trainer.devices, others, folder) as rank:
             trainer, earlier = fit_and_test(run, prepared, keep, tracked, rank)
         module = prepared.module
@@ -70,8 +67,8 @@ def run_once(
 
 def follow(run: RunConfig, folder: Path, rank: Rank, vectors: Path | None = None) -> None:
     """The part of a further rank in the same run: trains and scores its share of the batches, and writes nothing."""
-    quiet()
-    fit_and_test(run, prepare(run, vectors, rank=rank), KeepBest(folder), NOTHING, rank)
+    own = NOTHING._replace(callbacks=[*callbacks_typed(run).values()])
+    fit_and_test(run, prepare(run, vectors, rank=rank), KeepBest(folder), own, rank)
 
 
 class Prepared(NamedTuple):
@@ -111,7 +108,7 @@ def fit_and_test(
 ) -> tuple[pl.Trainer, int]:
     """Trains or resumes, and tests the best epoch; returns the trainer and the number of epochs done before."""
     module, data, _ = prepared
-    callbacks = [*made("callbacks", run.callbacks, pl.Callback).values(), *tracked.callbacks, keep]
+    callbacks = [*tracked.callbacks, keep]
     trainer = make_trainer(run.task, run.trainer, keep.folder, callbacks, tracked.loggers, rank, module.leaves_unused)
     earlier = fit(trainer, module, data, keep)
     history = module.history[: keep.epoch + 1] if rank.first else None  # with times, which differ from rank to rank

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import pytorch_lightning as pl
 from hydra.core.hydra_config import HydraConfig
 from hydra.utils import instantiate
-from pytorch_lightning.callbacks import Checkpoint, EarlyStopping, ProgressBar
+from pytorch_lightning.callbacks import Checkpoint, EarlyStopping
 from pytorch_lightning.loggers import CSVLogger, Logger
 
 from elmo_bench.configuration import checks
@@ -44,11 +44,18 @@ class EpochLog(Checkpoint):
         self.run.log(row, row["updates"])
 
 
+class Typed(NamedTuple):
+    """What `callbacks` and `logger.more` name, made once for a run: some begin an experiment at once."""
+
+    callbacks: Sequence[pl.Callback] = ()
+    loggers: Sequence[Logger] = ()
+
+
 class Tracking(NamedTuple):
     """The loggers and callbacks of a run, and its W&B run, if there is one."""
 
-    loggers: list[Logger]
-    callbacks: list[pl.Callback]
+    loggers: Sequence[Logger]
+    callbacks: Sequence[pl.Callback]
     run: WandbRun
 
     def conclude(self, record: Record, items: dict[str, Items], predictions: Path) -> None:
@@ -61,20 +68,19 @@ NOTHING = Tracking([], [], WandbRun())
 
 
 @contextmanager
-def tracking(
-    config: RunConfig, described: Description, folder: Path, further: Sequence[Logger] = ()
-) -> Iterator[Tracking]:
-    """The loggers of a run, with those of `logger.more`, closed at its end: each run of a sweep is its own W&B run.
+def tracking(config: RunConfig, described: Description, folder: Path, typed: Typed | None = None) -> Iterator[Tracking]:
+    """The loggers and callbacks of a run, with those typed; closed at its end: each run of a sweep is its own W&B run.
 
     A resumed run starts a new `csv/version_<n>`, and a new part of the same W&B run, which `wandb sync` puts together.
     """
+    callbacks, further = typed or Typed()
     loggers = [CSVLogger(folder, name="csv"), *further]
     if config.logger.wandb is None:
-        yield NOTHING._replace(loggers=loggers)
+        yield Tracking(loggers, callbacks, WandbRun())
         return
     run, failed = _open(config, config.logger.wandb, described, folder), True
     try:
-        yield Tracking(loggers, [EpochLog(run)], run)
+        yield Tracking(loggers, [*callbacks, EpochLog(run)], run)
         failed = False
     finally:
         where, offline = run.folder, run.offline
@@ -146,24 +152,26 @@ def made(place: str, blocks: Mapping[str, Any], kind: type[T], **defaults: Any) 
     return found
 
 
-def further_loggers(config: RunConfig, folder: Path) -> list[Logger]:
-    """Those of `logger.more`. Made once for a run, because some begin an experiment at once. Raises as `made` does."""
-    return [*made("logger.more", config.logger.more, Logger, save_dir=str(folder)).values()]
+def callbacks_typed(run: RunConfig) -> dict[str, pl.Callback]:
+    """The callbacks of `callbacks` by their names. Raises as `made` does."""
+    return made("callbacks", run.callbacks, pl.Callback)
 
 
-def check_watching(run: RunConfig) -> None:
-    """Makes the callbacks of `callbacks`, and checks them and what is watched, before anything is prepared.
+def further_loggers(run: RunConfig, folder: Path) -> list[Logger]:
+    """Those of `logger.more`. Raises as `made` does."""
+    return [*made("logger.more", run.logger.more, Logger, save_dir=str(folder)).values()]
+
+
+def check_watched(run: RunConfig, callbacks: Mapping[str, pl.Callback]) -> None:
+    """Checks what the run and its callbacks watch, before anything is prepared.
 
     Raises:
-        UserError: a metric to watch that is not logged; a callback that cannot be made or used.
+        UserError: a metric that is not logged; a value that EarlyStopping cannot use.
     """
-    callbacks, scores = made("callbacks", run.callbacks, pl.Callback), _scores(run)
+    scores = _scores(run)
     if scores and run.task.monitor not in scores:
         raise UserError(f"task.monitor={run.task.monitor}: no such metric; {choices(run.task.monitor, scores)}")
-    bars = [name for name, each in callbacks.items() if isinstance(each, ProgressBar)]
-    if len(bars) > 1:
-        raise UserError(f"callbacks.{{{','.join(bars)}}}: each is a progress bar; choose one")
-    known = _logged(run, scores) if scores and all(map(_lightnings, callbacks.values())) else []
+    known = _logged(run, scores) if scores and all(map(lightnings, callbacks.values())) else []
     for name, each in callbacks.items():
         if known and (monitor := getattr(each, "monitor", None)) is not None:
             _check_monitor(f"callbacks.{name}.monitor", str(monitor), known)
@@ -179,7 +187,7 @@ def _check_monitor(place: str, monitor: str, known: list[str]) -> None:
         raise UserError(f"{place}={monitor}: no such metric is logged; {choices(monitor, known)}")
 
 
-def _lightnings(callback: pl.Callback) -> bool:
+def lightnings(callback: pl.Callback) -> bool:
     """Whether it is one of Lightning's, of which only LearningRateMonitor logs something (lr-...)."""
     return type(callback).__module__.startswith("pytorch_lightning.")
 

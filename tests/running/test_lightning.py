@@ -25,6 +25,11 @@ STOPPING = "callbacks=early_stopping callbacks.early_stopping"
 class Watching(pl.Callback):
     """It may log what others watch, for all that is known before a training."""
 
+    made = 0
+
+    def __init__(self):
+        Watching.made += 1
+
 
 def typed(bench, *changes: str) -> schema.RunConfig:
     return schema.typed(bench.compose(*INDEFINITE, *changes))
@@ -145,7 +150,10 @@ def test_callbacks_and_loggers_are_pages_several_at_once(bench):
     (f"{STOPPING}.patience=abc", "callbacks.early_stopping.patience=abc: a whole number from 0"),
     (f"{STOPPING}.min_delta=abc", "callbacks.early_stopping.min_delta=abc: a number is needed"),
     ("+callbacks={a: {_target_: pytorch_lightning.callbacks.RichProgressBar}, "
-     "b: {_target_: pytorch_lightning.callbacks.TQDMProgressBar}}", "callbacks.{a,b}: each is a progress bar"),
+     "b: {_target_: pytorch_lightning.callbacks.TQDMProgressBar}}", "You added multiple progress bar callbacks"),
+    ("+callbacks={a: {_target_: pytorch_lightning.callbacks.EarlyStopping, monitor: dev/accuracy}, "
+     "b: {_target_: pytorch_lightning.callbacks.EarlyStopping, monitor: dev/accuracy}}",
+     "more than one stateful callback of type `EarlyStopping`"),
 ])  # fmt: skip
 def test_what_cannot_be_used_is_one_line_before_anything_is_prepared(bench, monkeypatch, change, told):
     monkeypatch.setattr(launch.makers, "make", lambda *_: 1 / 0)
@@ -160,8 +168,20 @@ def test_what_cannot_be_used_is_one_line_before_anything_is_prepared(bench, monk
     "EarlyStopping, monitor: theirs/score}}",
 ])  # fmt: skip
 def test_a_metric_that_turns_out_not_to_be_logged_is_one_line(bench, change):
-    with pytest.raises(UserError, match="callbacks or trainer: .*(lr-nope|theirs/score)"):
+    with pytest.raises(UserError, match="callbacks: (ModelCheckpoint|EarlyStopping): .*(lr-nope|theirs/score)"):
         bench.train(*INDEFINITE, "trainer.fast_dev_run=true", change)
+
+
+@pytest.mark.parametrize("name", ["LearningRateFinder", "BatchSizeFinder", "BackboneFinetuning"])
+def test_a_callback_that_needs_another_module_is_one_line(bench, name):
+    with pytest.raises(UserError, match=f"callbacks: {name}: "):
+        bench.train(*INDEFINITE, f"+callbacks.mine._target_=pytorch_lightning.callbacks.{name}")
+
+
+def test_a_typed_callback_is_made_once(bench):
+    Watching.made = 0
+    bench.train(*INDEFINITE, "task.fit.epochs=1", f"+callbacks.mine._target_={__name__}.Watching")
+    assert Watching.made == 1
 
 
 @pytest.mark.parametrize("monitor", ["train/loss", "elmo/input/s2", "elmo/input/gamma"])

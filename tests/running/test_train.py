@@ -107,6 +107,7 @@ def test_killed_in_mid_epoch_a_run_goes_on_to_the_same_result(bench, changes):
     resumed = bench.command("train", *bench.overrides(torn, *changes))
     assert resumed.returncode == 0, resumed.stderr
     assert "resuming after epoch 2" in resumed.stdout
+    assert "GPU available" not in resumed.stderr  # what Lightning says when it starts
     (path,), (other,) = (folder.glob("runs/*/*/*.json") for folder in (bench.results, bench.folder / "torn"))
     assert result(read(other)) == result(whole)
     assert items.path_of(other).read_bytes() == items.path_of(path).read_bytes()
