@@ -271,6 +271,12 @@ def test_predict_refuses_other_weights_and_other_files(call, shared_bench, model
     assert "/no/such.ckpt: no such checkpoint" in err
 
 
+def test_flags_may_stand_between_overrides(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["train", "task=ner", "-m", "seed=1,2", "--cfg", "job", "arm=baseline"])
+    train._check_flags()
+    assert sys.argv == ["train", "task=ner", "seed=1,2", "arm=baseline", "-m", "--cfg", "job"]
+
+
 # score
 
 

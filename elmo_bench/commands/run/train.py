@@ -95,7 +95,11 @@ def main() -> None:
 
 
 def _check_flags() -> None:
-    """Raises `UserError` for a flag that Hydra does not have; it would print the whole usage."""
+    """Puts flags behind overrides, where Hydra reads both in any order that was typed.
+
+    Raises:
+        UserError: a flag that Hydra does not have; it would print the whole usage.
+    """
     from hydra._internal.utils import get_args_parser
 
     def refuse(message: str) -> NoReturn:
@@ -103,7 +107,11 @@ def _check_flags() -> None:
 
     parser = get_args_parser()
     parser.error = refuse  # type: ignore[method-assign]
-    parser.parse_args()
+    parsed, late = parser.parse_known_args()  # Python's parser takes only the first overrides in a row
+    if any(each.startswith("-") for each in late):
+        parser.parse_args()
+    overrides = [*parsed.overrides, *late]
+    sys.argv[1:] = [*overrides, *(each for each in sys.argv[1:] if each not in overrides)]
 
 
 def _explain(error: BaseException) -> str | None:
