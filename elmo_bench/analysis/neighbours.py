@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from elmo_bench.analysis.nearest import Neighbour, Query, search
+from elmo_bench.analysis.settings import NeighboursConfig
+from elmo_bench.analysis.study import Study
 from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.system.errors import UserError
-
-if TYPE_CHECKING:  # `--help` does not import them
-    from elmo_bench.analysis.nearest import Neighbour, Query
-    from elmo_bench.analysis.settings import NeighboursConfig
-    from elmo_bench.analysis.study import Study
+from elmo_bench.system.storage.files import open_text
+from elmo_bench.text.columns import read_blocks
 
 NOTE = (
     "The {number} nearest words by cosine among {tokens} words of text, in each layer, without those of the sentence "
@@ -40,9 +39,6 @@ def corpus(settings: NeighboursConfig) -> list[list[str]]:
 
 
 def _sentences(path: Path, settings: NeighboursConfig) -> Iterator[list[str]]:
-    from elmo_bench.system.storage.files import open_text
-    from elmo_bench.text.columns import read_blocks
-
     if settings.format == "columns":
         yield from (block.column(settings.column) for block in read_blocks(path, comment="# "))
         return
@@ -56,8 +52,6 @@ def measure(study: Study[NeighboursConfig], queries: Sequence[dict[str, str]]) -
     Raises:
         UserError: no queries, or a word that is not in its sentence.
     """
-    from elmo_bench.analysis.nearest import search
-
     if not isinstance(queries, list) or not queries:
         raise UserError("no queries: give word=WORD and sentence='TOKEN TOKEN ...'")
     placed = [place(query) for query in queries]  # before anything is computed
@@ -72,8 +66,6 @@ def measure(study: Study[NeighboursConfig], queries: Sequence[dict[str, str]]) -
 
 def place(query: dict[str, str]) -> Query:
     """The tokens of a query's sentence, and where its word first stands. Raises `UserError` if it does not."""
-    from elmo_bench.analysis.nearest import Query
-
     if not isinstance(query, dict) or set(query) != {"word", "sentence"}:
         raise UserError("queries: each is {word: WORD, sentence: 'TOKEN TOKEN ...'}")
     word, sentence = str(query["word"]), str(query["sentence"]).split()

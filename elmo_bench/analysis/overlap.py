@@ -7,11 +7,10 @@ in quotes and dashes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hydra.utils import instantiate
 
@@ -87,60 +86,38 @@ def common(text: Iterable[Iterable[str]], asked: Iterable[Words], n: int) -> Ove
     return Overlap(found, shared, number)
 
 
-@dataclass
-class OverlapRequest:
-    """Which tasks and which text are compared.
+def write(arguments: Sequence[str]) -> tuple[StudyRecord, str]:
+    """Measures what the arguments of the command ask for, with generated data made, and writes its record.
 
-    Attributes:
-        runs: one for each task, of one scale.
-        text: the files.
-        settings: of the study.
-    """
-
-    runs: list[RunConfig]
-    text: list[TextSource]
-    settings: OverlapConfig
-
-    @classmethod
-    def of(cls, arguments: Sequence[str]) -> OverlapRequest:
-        """From the arguments of the command, with generated data made.
-
-        Raises:
-            UserError: a wrong argument, or missing files.
-        """
-        run, settings = pages_of_studies.read("overlap", OverlapConfig, arguments)
-        overrides = [each for each in arguments if each.partition("=")[0] not in pages_of_studies.names(OverlapConfig)]
-        named = pages.tasks() if settings.task == "all" else [settings.task]
-        runs = [schema.typed(pages.compose([*overrides, f"task={task}"])) for task in named]
-        runs = [each for each in runs if run.scale.name in each.task.scales]
-        for each in runs:
-            check_text(each)
-        if made := maker(run.scale, run.places):
-            made.make()
-        listed = [settings.text] if isinstance(settings.text, str) else settings.text
-        return cls(runs, sources(Path(), [(text, None) for text in listed]), settings)
-
-    @cached_property
-    def plain(self) -> dict[str, Any]:
-        """All that the result depends on."""
-        memory = Path(self.runs[0].cache_root) / MEMORY
-        digests = [content_sha256(each.path, memory) for each in self.text]
-        return {"text": digests, "task": self.settings.task, "words": self.settings.words}
-
-
-def measure(request: OverlapRequest) -> StudyRecord:
-    """The table.
+    Returns:
+        the record, and the folder of results that it is in.
 
     Raises:
-        UserError: missing or malformed data.
+        UserError: a wrong argument, missing or malformed data.
     """
-    n, run = request.settings.words, request.runs[0]
-    asked = {(each.task.name, split): words for each in request.runs for split, words in _splits(each).items()}
-    text = chain.from_iterable(source.sentences() for source in request.text)
-    there = common(text, chain.from_iterable(asked.values()), n)
+    run, settings = pages_of_studies.read("overlap", OverlapConfig, arguments)
+    overrides = [each for each in arguments if each.partition("=")[0] not in pages_of_studies.names(OverlapConfig)]
+    named = pages.tasks() if settings.task == "all" else [settings.task]
+    runs = [schema.typed(pages.compose([*overrides, f"task={task}"])) for task in named]
+    runs = [each for each in runs if run.scale.name in each.task.scales]
+    for each in runs:
+        check_text(each)
+    if made := maker(run.scale, run.places):
+        made.make()
+    listed = [settings.text] if isinstance(settings.text, str) else settings.text
+    record = _measured(runs, sources(Path(), [(text, None) for text in listed]), settings)
+    return studies.write(record, runs[0].results_root, machine.circumstances("cpu")), runs[0].results_root
+
+
+def _measured(runs: Sequence[RunConfig], text: Sequence[TextSource], settings: OverlapConfig) -> StudyRecord:
+    """The table of some tasks, by a run of each at one scale, and a text."""
+    n, memory = settings.words, Path(runs[0].cache_root) / MEMORY
+    asked = {(each.task.name, split): words for each in runs for split, words in _splits(each).items()}
+    there = common(chain.from_iterable(source.sentences() for source in text), chain.from_iterable(asked.values()), n)
     cells = [cell for key, words in asked.items() for cell in _cells(*key, counts(words, there, n))]
-    note = NOTE.format(text=", ".join(each.path.name for each in request.text), words=there.words, n=n)
-    return StudyRecord(run.scale.name, "overlap", TITLE, note, cells, settings=request.plain)
+    note = NOTE.format(text=", ".join(each.path.name for each in text), words=there.words, n=n)
+    plain = {"text": [content_sha256(each.path, memory) for each in text], "task": settings.task, "words": n}
+    return StudyRecord(runs[0].scale.name, "overlap", TITLE, note, cells, settings=plain)
 
 
 def _splits(run: RunConfig) -> dict[str, list[Words]]:
@@ -165,8 +142,3 @@ def _cells(task: str, split: str, found: Mapping[str, int]) -> list[StudyCell]:
     if found[LONG]:
         cells.append(StudyCell(task, "in common, %", 100 * found[SHARED] / found[LONG], split=split, n=found[LONG]))
     return cells
-
-
-def write(record: StudyRecord, request: OverlapRequest) -> StudyRecord:
-    """Writes and returns the record of what was measured."""
-    return studies.write(record, request.runs[0].results_root, machine.circumstances("cpu"))

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import numpy as np
+import torch
+from torch import Tensor
+
+from elmo_bench.analysis import probe, tagged
+from elmo_bench.analysis.resampling import Score, clusters
+from elmo_bench.analysis.settings import PosConfig
+from elmo_bench.analysis.study import Study
+from elmo_bench.analysis.tagged import Tagged
+from elmo_bench.embedding.vectors import Lookup, find
+from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.records.studies import StudyRecord
-
-if TYPE_CHECKING:  # `--help` does not import them
-    from torch import Tensor
-
-    from elmo_bench.analysis.resampling import Score
-    from elmo_bench.analysis.settings import PosConfig
-    from elmo_bench.analysis.study import Study
-    from elmo_bench.analysis.tagged import Tagged
 
 NOTE = (
     "Accuracy in percent on {words} words of test: a linear classifier on the vectors of one layer, trained on {train} "
@@ -27,9 +29,6 @@ SPLITS = ("train", "dev", "test")
 
 def measure(study: Study[PosConfig]) -> StudyRecord:
     """The table."""
-    from elmo_bench.analysis import tagged
-    from elmo_bench.analysis.resampling import clusters
-
     settings = study.settings
     splits, cells = [tagged.read(Path(getattr(settings, split)), settings) for split in SPLITS], []
     for name, by_layer in _vectors(study, splits):
@@ -45,24 +44,17 @@ def measure(study: Study[PosConfig]) -> StudyRecord:
 
 def _vectors(study: Study[PosConfig], splits: list[Tagged]) -> Iterator[tuple[str, Iterator[list[Tensor]]]]:
     """Each source of vectors, and by layer the vectors (N, W) for the words of every split."""
-    from elmo_bench.analysis.probe import layer
-    from elmo_bench.layers.cache import ActivationCache
-
     if study.settings.vectors and (static := _static(study, splits)):
         yield study.settings.vectors, iter([static])
     for name, source in study.open(cached=True).items():
         if isinstance(source, ActivationCache):
             source.prepare([sentence for split in splits for sentence in split.sentences])
         layers = range(source.n_layers)
-        yield name, ([layer(source, split.sentences, number) for split in splits] for number in layers)
+        yield name, ([probe.layer(source, split.sentences, number) for split in splits] for number in layers)
 
 
 def _static(study: Study[PosConfig], splits: list[Tagged]) -> list[Tensor] | None:
     """Static word vectors, zero for words that the table lacks; None if its files are not here."""
-    import torch
-
-    from elmo_bench.embedding.vectors import Lookup, find
-
     block, table = study.vectors or (None, None)
     if block is None or table is None:
         return None
@@ -74,11 +66,6 @@ def _static(study: Study[PosConfig], splits: list[Tagged]) -> list[Tensor] | Non
 
 def _score(settings: PosConfig, splits: list[Tagged], tags: str, vectors: list[Tensor]) -> Score:
     """The accuracy on test, with every seed."""
-    import numpy as np
-
-    from elmo_bench.analysis import probe
-    from elmo_bench.analysis.resampling import Score
-
     numbers, known = probe.numbered([split.tags[tags] for split in splits])
     train, dev, test = map(probe.Split, vectors, numbers)
     counts = []

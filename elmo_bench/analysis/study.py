@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from elmo_bench.analysis import settings as pages_of_studies
+from elmo_bench.analysis.resampling import Score
 from elmo_bench.analysis.settings import StudyConfig, files, missing_data
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import BilmConfig, RunConfig, VectorSetConfig
@@ -28,9 +29,6 @@ from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.system import machine
 from elmo_bench.system.errors import UserError, check_missing
 from elmo_bench.system.storage.hashing import MEMORY, content_sha256
-
-if TYPE_CHECKING:
-    from elmo_bench.analysis.resampling import Score
 
 T = TypeVar("T", bound=StudyConfig)
 

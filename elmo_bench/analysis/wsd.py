@@ -5,18 +5,19 @@ from __future__ import annotations
 import sys
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from elmo_bench.analysis.corpora import inventory
+from elmo_bench.analysis.corpora import senses as corpora
+from elmo_bench.analysis.corpora.senses import SenseSentence
+from elmo_bench.analysis.disambiguation import disambiguate, f1, first_sense, scores
+from elmo_bench.analysis.resampling import Score, clusters
+from elmo_bench.analysis.settings import WsdConfig
+from elmo_bench.analysis.study import Study
 from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.system.errors import UserError
 from elmo_bench.text.vocabulary import coverage
-
-if TYPE_CHECKING:  # `--help` does not import them
-    import numpy as np
-
-    from elmo_bench.analysis.corpora.senses import SenseSentence
-    from elmo_bench.analysis.settings import WsdConfig
-    from elmo_bench.analysis.study import Study
 
 NOTE = (
     "Fine-grained F1 in percent over {instances} instances: precision over the attempted instances, recall over all; "
@@ -37,8 +38,6 @@ def load(settings: WsdConfig) -> tuple[list[SenseSentence], list[SenseSentence]]
 
 
 def _sentences(settings: WsdConfig, split: str) -> list[SenseSentence]:
-    from elmo_bench.analysis.corpora import senses as corpora
-
     path, senses = getattr(settings, split), getattr(settings, f"{split}_senses")
     if path is None or (settings.format != "columns" and senses is None):
         raise UserError(f"format={settings.format} needs {split}=FILE and {split}_senses=FILE")
@@ -50,9 +49,6 @@ def _sentences(settings: WsdConfig, split: str) -> list[SenseSentence]:
 
 def measure(study: Study[WsdConfig]) -> StudyRecord:
     """The table."""
-    from elmo_bench.analysis.disambiguation import disambiguate, first_sense
-    from elmo_bench.analysis.resampling import clusters
-
     train, test = load(study.settings)
     first, documents = _first(study.settings, train, test), [sentence.document for sentence in test]
     counts = first_sense(test, first)
@@ -67,8 +63,6 @@ def measure(study: Study[WsdConfig]) -> StudyRecord:
 
 def _first(settings: WsdConfig, train: list[SenseSentence], test: list[SenseSentence]) -> dict[tuple[str, str], str]:
     """The first senses: of the inventory, whose keys are then required, or of the training text."""
-    from elmo_bench.analysis.corpora import inventory
-
     if settings.inventory is None:
         return inventory.first_senses(train)
     path = Path(settings.inventory)
@@ -86,9 +80,6 @@ def _first(settings: WsdConfig, train: list[SenseSentence], test: list[SenseSent
 
 def _cells(study: Study[WsdConfig], name: str, counts: np.ndarray, documents: list[str | None]) -> list[StudyCell]:
     """Of one source of layers, or of the first senses, which have none."""
-    from elmo_bench.analysis.disambiguation import f1, scores
-    from elmo_bench.analysis.resampling import Score
-
     cells = study.by_layer(name, "F1", [Score(each[None], documents, f1) for each in counts], name != FIRST)
     for number, each in enumerate(counts):
         layer = None if name == FIRST else number

@@ -43,13 +43,12 @@ def test_a_text_and_a_task_give_a_record(bench):
     longest = max((bench.data / "toy" / "test.txt").read_text().splitlines(), key=len)
     text.write_text(" ".join(pair.split("/")[0] for pair in longest.split()) + "\n")
     given = [*bench.overrides()[1:], "task=toy", "words=2"]
-    request = overlap.OverlapRequest.of([*given, f"text={text}"])
-    study = overlap.write(overlap.measure(request), request)
+    study, _ = overlap.write([*given, f"text={text}"])
     assert study.place(bench.results).parent == bench.results / "analysis" / "open" / "overlap"
     (whole,) = [cell.value for cell in study.cells if (cell.split, cell.quantity) == ("test", "whole in the text")]
     assert whole == 1
     with pytest.raises(UserError, match="no such text"):
-        overlap.OverlapRequest.of([*given, f"text={bench.folder}/none-*.txt"])
+        overlap.write([*given, f"text={bench.folder}/none-*.txt"])
 
 
 def test_dev_that_was_read_is_said_beside_its_scores():

@@ -29,5 +29,4 @@ def main() -> None:
     """The entry point."""
     from elmo_bench.analysis import overlap
 
-    request = overlap.OverlapRequest.of(sys.argv[1:])
-    show(overlap.write(overlap.measure(request), request), request.runs[0].results_root)
+    show(*overlap.write(sys.argv[1:]))
