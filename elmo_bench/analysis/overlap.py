@@ -69,13 +69,7 @@ class Overlap(NamedTuple):
 
 
 def common(text: Iterable[Iterable[str]], asked: Iterable[Words], n: int) -> Overlap:
-    """Reads a text once.
-
-    Args:
-        text: its sentences.
-        asked: sentences as `counted` gives them.
-        n: how many running words.
-    """
+    """Reads the sentences of a text once; `asked` has sentences as `counted` gives them."""
     wanted = set(asked)
     running = {run for words in wanted for run in runs(words, n)}
     found, shared, number = set[Words](), set[Words](), 0

@@ -1,22 +1,29 @@
-"""The paper's Table 6."""
+"""The paper's Table 6: parts of speech by a linear classifier on the vectors of one layer (section 5.3).
+
+It is softmax regression, trained by Adam.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
 
-from elmo_bench.analysis import probe, tagged
 from elmo_bench.analysis.resampling import Score, clusters
 from elmo_bench.analysis.settings import PosConfig
-from elmo_bench.analysis.study import Study
-from elmo_bench.analysis.tagged import Tagged
+from elmo_bench.analysis.study import GROUP, Study, words_of
 from elmo_bench.embedding.vectors import Lookup, find
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.records.studies import StudyRecord
+from elmo_bench.system.errors import UserError
+from elmo_bench.text.columns import Block, read_blocks
+from elmo_bench.text.documents import in_comments
 
 NOTE = (
     "Accuracy in percent on {words} words of test: a linear classifier on the vectors of one layer, trained on {train} "
@@ -25,18 +32,21 @@ NOTE = (
 )
 NO_VECTORS = "The control {name} is left out: its files are not here (get them: {download}). "
 SPLITS = ("train", "dev", "test")
+ROWS = 8192  # words classified at once
 
 
 def measure(study: Study[PosConfig]) -> StudyRecord:
     """The table."""
     settings = study.settings
-    splits, cells = [tagged.read(Path(getattr(settings, split)), settings) for split in SPLITS], []
+    splits, cells = [read(Path(getattr(settings, split)), settings) for split in SPLITS], []
     for name, by_layer in _vectors(study, splits):
         scores = [[_score(settings, splits, tags, vectors) for tags in settings.tags] for vectors in by_layer]
         for tags, of_layers in zip(settings.tags, zip(*scores, strict=True), strict=True):
             cells += study.by_layer(name, tags, of_layers, name != settings.vectors)
+    block, table = study.vectors or (None, None)
+    remark = NO_VECTORS.format(name=block.name, download=block.download) if block and not table else ""
     note = NOTE.format(
-        words=sum(splits[2].lengths), train=sum(splits[0].lengths), seeds=settings.seeds, remark=_remark(study),
+        words=sum(splits[2].lengths), train=sum(splits[0].lengths), seeds=settings.seeds, remark=remark,
         clusters=clusters(splits[2].documents), scale=study.run.scale.note,
     )  # fmt: skip
     return study.record(6, "parts of speech", note, cells)
@@ -50,7 +60,7 @@ def _vectors(study: Study[PosConfig], splits: list[Tagged]) -> Iterator[tuple[st
         if isinstance(source, ActivationCache):
             source.prepare([sentence for split in splits for sentence in split.sentences])
         layers = range(source.n_layers)
-        yield name, ([probe.layer(source, split.sentences, number) for split in splits] for number in layers)
+        yield name, ([layer(source, split.sentences, number) for split in splits] for number in layers)
 
 
 def _static(study: Study[PosConfig], splits: list[Tagged]) -> list[Tensor] | None:
@@ -66,16 +76,112 @@ def _static(study: Study[PosConfig], splits: list[Tagged]) -> list[Tensor] | Non
 
 def _score(settings: PosConfig, splits: list[Tagged], tags: str, vectors: list[Tensor]) -> Score:
     """The accuracy on test, with every seed."""
-    numbers, known = probe.numbered([split.tags[tags] for split in splits])
-    train, dev, test = map(probe.Split, vectors, numbers)
+    numbers, known = numbered([split.tags[tags] for split in splits])
+    train, dev, test = map(Split, vectors, numbers)
     counts = []
     for seed in range(1, settings.seeds + 1):
-        answers = probe.train(train, dev, known, settings, seed)(test.x)
+        answers = classifier(train, dev, known, settings, seed)(test.x)
         right = [int(each.sum()) for each in (answers == test.y).split(splits[2].lengths)]
         counts.append(np.stack([right, splits[2].lengths], axis=1))
     return Score(np.stack(counts), splits[2].documents, lambda sums: 100 * sums[:, 0] / sums[:, 1])
 
 
-def _remark(study: Study[PosConfig]) -> str:
-    block, table = study.vectors or (None, None)
-    return NO_VECTORS.format(name=block.name, download=block.download) if block and not table else ""
+# Text with parts of speech, in columns: CoNLL-U, CoNLL-2012, or words and tags.
+
+
+class Tagged(NamedTuple):
+    """The sentences of a split, their tags by the name of the tag set, and their documents, where these are known."""
+
+    sentences: list[list[str]]
+    tags: dict[str, list[list[str]]]
+    documents: list[str | None]
+
+    @property
+    def lengths(self) -> list[int]:
+        return [len(sentence) for sentence in self.sentences]
+
+
+def read(path: Path, settings: PosConfig) -> Tagged:
+    """A split, up to `settings.sentences` sentences.
+
+    Raises:
+        UserError: `settings.tags` names no columns, rows have different widths or lack a column, a file has no words.
+    """
+    if not isinstance(settings.tags, dict) or not all(type(column) is int for column in settings.tags.values()):
+        raise UserError(f"tags={settings.tags}: expected columns by the names of tag sets, as in tags={{XPOS: 4}}")
+    listed = list(islice(_blocks(path, settings), settings.sentences))
+    if not listed:
+        raise UserError("contains no word", path)
+    blocks, documents = zip(*listed, strict=True)
+    tags = {name: [block.column(column) for block in blocks] for name, column in settings.tags.items()}
+    return Tagged([block.column(settings.word) for block in blocks], tags, list(documents))
+
+
+def _blocks(path: Path, settings: PosConfig) -> Iterator[tuple[Block, str | None]]:
+    widths = "sentence" if settings.apart else "file"
+    listed = read_blocks(path, comment=settings.comment, apart=settings.apart, widths=widths)
+    for block, document in in_comments(listed):
+        kept = block if settings.numbers is None else _words(block, settings.numbers)
+        if kept.rows:
+            yield kept, document
+
+
+def _words(block: Block, column: int) -> Block:
+    """The block without ranges ("3-4") and empty nodes ("8.1") of CoNLL-U."""
+    kept = [i for i, number in enumerate(block.column(column)) if number.isdecimal()]
+    return block._replace(rows=[block.rows[i] for i in kept], lines=[block.lines[i] for i in kept])
+
+
+# The classifier.
+
+
+class Split(NamedTuple):
+    """The words of a split: vectors (N, W) float16, and numbers of tags (N,), -1 for a tag that train lacks."""
+
+    x: Tensor
+    y: Tensor
+
+
+def layer(source: Any, sentences: Sequence[list[str]], number: int) -> Tensor:
+    """(N, W) float16, one layer of all words of the sentences."""
+    groups = (sentences[start : start + GROUP] for start in range(0, len(sentences), GROUP))
+    return torch.cat([words_of(source, group)[number].half() for group in groups])
+
+
+def numbered(splits: Sequence[Sequence[Sequence[str]]]) -> tuple[list[Tensor], int]:
+    """The tags of train and of the other splits as numbers, -1 for a tag that train lacks; and how many train has."""
+    known = {tag: i for i, tag in enumerate(sorted({tag for tags in splits[0] for tag in tags}))}
+    return [torch.tensor([known.get(tag, -1) for tags in each for tag in tags]) for each in splits], len(known)
+
+
+def classifier(split: Split, dev: Split, tags: int, settings: PosConfig, seed: int) -> Callable[[Tensor], Tensor]:
+    """The classifier of the epoch that is best on dev, as a function (N, W) -> (N,)."""
+    torch.manual_seed(seed)
+    mean, deviation = _moments(split.x)
+    model = nn.Linear(split.x.shape[1], tags)
+    optimizer = torch.optim.Adam(model.parameters(), lr=settings.lr)
+    best, kept = -1.0, model.state_dict()
+
+    def classify(x: Tensor) -> Tensor:
+        with torch.no_grad():
+            return torch.cat([model((part.float() - mean) / deviation).argmax(dim=1) for part in x.split(ROWS)])
+
+    for _ in range(settings.epochs):
+        for rows in torch.randperm(len(split.y)).split(settings.batch):
+            scores = model((split.x[rows].float() - mean) / deviation)  # (rows, tags)
+            optimizer.zero_grad()
+            F.cross_entropy(scores, split.y[rows]).backward()
+            optimizer.step()
+        if (accuracy := (classify(dev.x) == dev.y).float().mean().item()) > best:
+            best, kept = accuracy, {name: value.clone() for name, value in model.state_dict().items()}
+    model.load_state_dict(kept)
+    return classify
+
+
+def _moments(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation (W,) of the columns; 1 for a column that does not vary."""
+    parts = x.split(ROWS)
+    mean = sum((part.double().sum(dim=0) for part in parts), torch.zeros(x.shape[1]).double()) / len(x)
+    squares = sum(((part.double() - mean).square().sum(dim=0) for part in parts), torch.zeros(x.shape[1]).double())
+    deviation = (squares / len(x)).sqrt()
+    return mean.float(), torch.where(deviation < 1e-4, 1.0, deviation).float()

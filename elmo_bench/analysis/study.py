@@ -13,6 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import torch
+from torch import Tensor
+
 from elmo_bench.analysis import settings as pages_of_studies
 from elmo_bench.analysis.resampling import Score
 from elmo_bench.analysis.settings import StudyConfig, files, missing_data
@@ -24,6 +27,7 @@ from elmo_bench.identity.missing import missing_layers
 from elmo_bench.identity.settings import identifying
 from elmo_bench.identity.vector_files import locate
 from elmo_bench.layers.build import open_source
+from elmo_bench.layers.source import Layers, frozen_layers
 from elmo_bench.records import store, studies
 from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.system import machine
@@ -31,6 +35,7 @@ from elmo_bench.system.errors import UserError, check_missing
 from elmo_bench.system.storage.hashing import MEMORY, content_sha256
 
 T = TypeVar("T", bound=StudyConfig)
+GROUP = 64  # sentences whose layers are read at once
 
 
 @dataclass
@@ -40,7 +45,6 @@ class Study(Generic[T]):
     Attributes:
         name: of the configuration file of settings.
         run: the scale, the biLM and the folders.
-        settings: of the study.
         controls: runs with other biLMs, by the name of their configuration file.
     """
 
@@ -81,11 +85,6 @@ class Study(Generic[T]):
                 raise UserError(f"bilm={name}: a sentence's layers depend on others; give bilm.state=warm or zero")
         return sources
 
-    @property
-    def of_bilm(self) -> bool:
-        """Whether the layers are a biLM's, so that they compare with the paper's, layer by layer."""
-        return isinstance(self.run.bilm, BilmConfig)
-
     @cached_property
     def bilms(self) -> dict[str, Any]:
         """The sha256 and the settings of every biLM."""
@@ -124,7 +123,8 @@ class Study(Generic[T]):
     def by_layer(self, name: str, quantity: str, scores: Sequence[Score], layers: bool = True) -> list[StudyCell]:
         """The scores of all layers of a source; of the biLM itself also the top layer's minus layer 1's."""
         figures = (self.settings.paper or {}).get(quantity, {})
-        ours = self.of_bilm and name == self.run.bilm.name
+        # Only a biLM's layers compare with the paper's, layer by layer.
+        ours = name == self.run.bilm.name and isinstance(self.run.bilm, BilmConfig)
         if not layers:
             return [score.cell(name, quantity, paper=figures.get(name)) for score in scores]
         known = [figures.get(f"layer {number}") if ours else None for number in range(len(scores))]
@@ -147,3 +147,9 @@ class Study(Generic[T]):
         seconds = round(time.monotonic() - self.started, 1)
         about = {"sha256": sha256, "seconds": seconds, **machine.peaks("cpu"), **machine.circumstances("cpu")}
         return studies.write(replace(measured, settings=self.plain), self.run.results_root, about)
+
+
+def words_of(source: Layers, group: Sequence[list[str]]) -> Tensor:
+    """(L, N, W), the layers of all words of a group of sentences, one after another."""
+    layers = frozen_layers(source, group).cpu()  # (B, L, T, W)
+    return torch.cat([one[:, : len(sentence)] for one, sentence in zip(layers, group, strict=True)], dim=1)

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from elmo_bench.analysis import nearest, neighbours
-from elmo_bench.analysis.nearest import Query, search
+from elmo_bench.analysis import neighbours
+from elmo_bench.analysis.neighbours import Query, search
 from elmo_bench.commands.analysis import neighbours as neighbours_command
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.records import studies
@@ -33,7 +33,7 @@ def sentences():
 
 @pytest.mark.parametrize("cached", [False, True])
 def test_neighbours_are_those_of_brute_force(source, sentences, tmp_path, monkeypatch, cached):
-    monkeypatch.setattr(nearest, "GROUP", 7)
+    monkeypatch.setattr(neighbours, "GROUP", 7)
     queries = [Query(sentences[at], token) for at, token in ((3, 0), (40, len(sentences[40]) - 1))]
     read = ActivationCache(source, tmp_path / "cache") if cached else source
     all_found = search(read, sentences, queries, 5)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from hydra.errors import HydraException
 
-from elmo_bench.analysis import probe, settings, tagged
+from elmo_bench.analysis import pos, settings
 from elmo_bench.analysis.settings import PosConfig
 from elmo_bench.commands.analysis import pos as pos_command
 from elmo_bench.records import studies
@@ -38,11 +38,11 @@ def path(tmp_path):
 
 
 def test_ranges_and_empty_nodes_are_no_words(path):
-    read = tagged.read(path, PosConfig(**CONLLU_KEYS))
+    read = pos.read(path, PosConfig(**CONLLU_KEYS))
     assert read.sentences == [["She", "can", "not", "go"], ["Go", "#"]]
     assert read.tags == {"UPOS": [["PRON", "AUX", "PART", "VERB"], ["VERB", "SYM"]],
                          "XPOS": [["PRP", "MD", "RB", "VB"], ["VB", "NFP"]]}  # fmt: skip
-    assert tagged.read(path, PosConfig(**CONLLU_KEYS, sentences=1)).lengths == [4]
+    assert pos.read(path, PosConfig(**CONLLU_KEYS, sentences=1)).lengths == [4]
     assert read.documents == ["a", "b"]
 
 
@@ -57,7 +57,7 @@ def test_ranges_and_empty_nodes_are_no_words(path):
 )  # fmt: skip
 def test_a_sentence_knows_its_document(tmp_path, text, keys, documents):
     (tmp_path / "a.txt").write_text(text, encoding="utf-8")
-    assert tagged.read(tmp_path / "a.txt", PosConfig(tags={"XPOS": 1}, **keys)).documents == documents
+    assert pos.read(tmp_path / "a.txt", PosConfig(tags={"XPOS": 1}, **keys)).documents == documents
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_sentence_knows_its_document(tmp_path, text, keys, documents):
 def test_ragged_columns_and_wrong_columns_are_one_line(path, old, new, keys, match):
     path.write_text(CONLLU.replace(old, new), encoding="utf-8")
     with pytest.raises(UserError, match=match) as caught:
-        tagged.read(path, PosConfig(**{**CONLLU_KEYS, **keys}))
+        pos.read(path, PosConfig(**{**CONLLU_KEYS, **keys}))
     assert "\n" not in str(caught.value)
 
 
@@ -79,16 +79,16 @@ def separable(number, generator):
     """Points of three tags that a line separates in the plane, far from the origin and of small spread."""
     y = torch.randint(3, (number,), generator=generator)
     centres = torch.tensor([[50.0, 0.0], [50.01, 0.0], [50.0, 0.01]])
-    return probe.Split((centres[y] + 0.001 * torch.randn(number, 2, generator=generator)).float(), y)
+    return pos.Split((centres[y] + 0.001 * torch.randn(number, 2, generator=generator)).float(), y)
 
 
 def test_the_classifier_finds_what_is_linear():
     generator = torch.Generator().manual_seed(1)
     train, dev, test = (separable(n, generator) for n in (600, 100, 200))
     settings = PosConfig(tags={}, epochs=20, batch=32, lr=0.05)
-    classify = probe.train(train, dev, 3, settings, seed=1)
+    classify = pos.classifier(train, dev, 3, settings, seed=1)
     assert (classify(test.x) == test.y).float().mean() > 0.99
-    again = probe.train(train, dev, 3, settings, seed=1)
+    again = pos.classifier(train, dev, 3, settings, seed=1)
     assert torch.equal(classify(test.x), again(test.x))
 
 
@@ -96,17 +96,17 @@ def test_the_best_epoch_on_dev_is_kept():
     """With dev labels turned round, the least trained classifier is the best."""
     generator = torch.Generator().manual_seed(1)
     train, dev = separable(600, generator), separable(300, generator)
-    turned = probe.Split(dev.x, (dev.y + 1) % 3)
+    turned = pos.Split(dev.x, (dev.y + 1) % 3)
 
     def accuracy(epochs):
-        classify = probe.train(train, turned, 3, PosConfig(tags={}, epochs=epochs, batch=32, lr=0.05), seed=1)
+        classify = pos.classifier(train, turned, 3, PosConfig(tags={}, epochs=epochs, batch=32, lr=0.05), seed=1)
         return (classify(dev.x) == turned.y).float().mean()
 
     assert accuracy(20) >= accuracy(1)
 
 
 def test_a_tag_that_train_lacks_is_never_right():
-    (train, test), number = probe.numbered([[["A", "B"]], [["B", "C"]]])
+    (train, test), number = pos.numbered([[["A", "B"]], [["B", "C"]]])
     assert (train.tolist(), test.tolist(), number) == ([0, 1], [1, -1], 2)
 
 
@@ -117,7 +117,7 @@ def bilm(tmp_path):
 
 def test_a_layer_has_the_vectors_of_all_words_in_order(bilm):
     sentences = [["A", "b"], ["c"], ["d", "e", "f"]] * 30
-    found = probe.layer(bilm, sentences, 2)
+    found = pos.layer(bilm, sentences, 2)
     expected = torch.cat([layers[2] for layers in bilm.module.encode(sentences)]).half()
     assert torch.equal(found, expected)
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from elmo_bench.analysis import tagged
+from elmo_bench.analysis import pos
 from elmo_bench.analysis.corpora import inventory
 from elmo_bench.analysis.corpora import senses as sense_corpora
 from elmo_bench.analysis.settings import PosConfig
@@ -235,7 +235,7 @@ def sense_index(path: Path) -> None:
 
 def tags(path: Path) -> None:
     """Words with parts of speech, in CoNLL-U."""
-    read = tagged.read(path, PosConfig(word=1, tags={"UPOS": 3, "XPOS": 4}, numbers=0, comment="#"))
+    read = pos.read(path, PosConfig(word=1, tags={"UPOS": 3, "XPOS": 4}, numbers=0, comment="#"))
     for each in read.tags.values():
         assert list(map(len, each)) == read.lengths
 
