@@ -19,7 +19,6 @@ from elmo_bench.records.times import typical
 from elmo_bench.reporting.section import pipes
 from elmo_bench.reporting.statistics.outcomes import by_scale
 from elmo_bench.reporting.tables import tables
-from elmo_bench.reporting.tables.beside import beside
 from elmo_bench.system import places
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.text.tokens import sentences
@@ -64,16 +63,8 @@ def table() -> str:
             disk = words_of[scale][task] * width
             rows.append((scale, task, *times, _minutes(gpu) if gpu else "not known", *peaks, f"{disk / 1e6:,.0f} MB"))
         rows.append((scale, "**all**, both arms, one seed", f"**{seconds / 60:.0f}**", *[""] * 5))
-    header = (
-        "scale",
-        "task",
-        "baseline, minutes",
-        "+ELMo, minutes",
-        "+ELMo on a GPU",
-        "baseline, memory",
-        "+ELMo, memory",
-        "layers on disk",
-    )
+    minutes, memory = ([f"{arm}, {what}" for arm in ("baseline", "+ELMo")] for what in ("minutes", "memory"))
+    header = ("scale", "task", *minutes, "+ELMo on a GPU", *memory, "layers on disk")
     return "\n\n".join([pipes(header, rows), _machine(), _others()])
 
 
@@ -123,7 +114,7 @@ def _main(scale: str, task: str, arm: str) -> list[Record]:
 def first_result(task: str) -> str:
     """What `make reproduce` prints for a task at mini, with the recorded runs of seed 1 as the user's."""
     own = [each for each in read_all(places.RECORDED, "mini", task) if is_main(each) and each.seed == 1]
-    (section,) = beside(own)
+    (section,) = tables.beside(own)
     rows = [section.header, *section.rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

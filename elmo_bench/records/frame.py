@@ -45,14 +45,11 @@ def frame_of(records: Iterable[Record]) -> DataFrame:
     from pandas import DataFrame
 
     rows = [
-        (run.task, run.scale, run.arm, _settings(run), run.vectors, run.bilm_name, run.seed, split, metric,
-         float(value), run.run)
+        (run.task, run.scale, run.arm, variant, run.vectors, run.bilm_name, run.seed, split, metric, float(value),
+         run.run)
         for run in records
+        for variant in [" ".join(f"{key}={words}" for key, words in changes_in_words(run.variant).items())]
         for split, metrics in run.metrics.items()
         for metric, value in metrics.items()
     ]  # fmt: skip
     return DataFrame(rows, columns=COLUMNS)
-
-
-def _settings(run: Record) -> str:
-    return " ".join(f"{key}={words}" for key, words in changes_in_words(run.variant).items())

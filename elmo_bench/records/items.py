@@ -50,10 +50,7 @@ def packed(items: Mapping[str, Items]) -> bytes:
 
 
 def read(path: Path, mend: str = REMEDY) -> dict[str, Items]:
-    """The per-example results of every split in a file.
-
-    Args:
-        mend: what the user should do about a file that cannot be read, for the message.
+    """The per-example results of every split in a file; `mend` says in messages what the user should do.
 
     Raises:
         UserError: there is no such file, it is damaged, or it has another format.
@@ -112,9 +109,7 @@ def check(
 def collect(folder: Path, test: Items | None) -> dict[str, Items]:
     """The per-example results to save beside a run's record: of dev at the selected epoch, and of test.
 
-    Args:
-        folder: the run's work folder.
-        test: those of the module after its test.
+    Those of dev are in the run's work folder, those of test in the module after its test.
 
     Raises:
         UserError: the file of dev is missing or damaged (a run started by an earlier version has none).

@@ -19,9 +19,7 @@ CHOSEN = ("vectors", "bilm")  # what users choose for both arms
 def fits(run: Started, setting: Setting) -> bool:
     """Whether a run has a setting, and all else as its task's configuration has it.
 
-    Args:
-        run: of any task and scale.
-        setting: values of `arm` (+ELMo, unless it says baseline), `vectors`, `bilm` and other dotted keys.
+    A setting has values of `arm` (+ELMo, unless it says baseline), `vectors`, `bilm` and other dotted keys.
     """
     wanted = normal(setting, run.scale)
     if run.arm != wanted.pop("arm", "elmo") or not run.variant.keys() <= wanted.keys():

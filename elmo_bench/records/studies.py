@@ -6,7 +6,7 @@ study, biLM and quantity.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -80,7 +80,6 @@ class StudyRecord:
     """One study at one scale.
 
     Attributes:
-        scale, study: which.
         what: its title, without scale and biLM.
         note: how it was measured, in words.
         cells: its numbers, in the order in which a table shows them.
@@ -169,8 +168,3 @@ def read(path: Path) -> StudyRecord:
     if (own := record.place("")).parts[-4:] != path.absolute().parts[-4:]:
         raise Misfit(f"the study of another place, {own}; move or remove it", path)
     return record
-
-
-def of(studies: Iterable[StudyRecord], scale: str, study: str, bilm: str) -> list[StudyRecord]:
-    """Those of a scale, a study and a biLM."""
-    return [each for each in studies if (each.scale, each.study, each.bilm) == (scale, study, bilm)]

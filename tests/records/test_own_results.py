@@ -12,7 +12,7 @@ from elmo_bench.commands.run import reproduce, sweep
 from elmo_bench.configuration import pages
 from elmo_bench.records import store
 from elmo_bench.reporting.tables import tables
-from elmo_bench.reporting.tables.beside import beside
+from elmo_bench.reporting.tables.tables import beside
 from elmo_bench.sweeps import local
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError

@@ -14,7 +14,7 @@ from elmo_bench.identity.arms import variant
 from elmo_bench.records import run_names, store
 from elmo_bench.reporting.pages import report as page
 from elmo_bench.reporting.statistics.outcomes import by_scale, outcome
-from elmo_bench.reporting.tables import beside, comparisons, tables
+from elmo_bench.reporting.tables import comparisons, tables
 from elmo_bench.running.launch import train
 from elmo_bench.system import places
 from tests.benchmarks.test_official_files import GOLD, PLACE, SPLITS, snli_line
@@ -192,8 +192,8 @@ def test_one_arm_is_shown_and_the_other_named(tmp_path):
 
 @pytest.mark.usefixtures("first_versions")
 def test_the_papers_figures_stand_beside_its_comparison_alone(monkeypatch):
-    monkeypatch.setattr(beside, "read_all", lambda *place: [])
-    (table,) = beside.beside([arm("none", 65.0), arm("input", 72.0), arm("input", 7.0, "random")])
+    monkeypatch.setattr(tables, "read_all", lambda *place: [])
+    (table,) = tables.beside([arm("none", 65.0), arm("input", 72.0), arm("input", 7.0, "random")])
     paper = {"baseline": "90.15", "+ELMo (input)": "92.22 ± 0.1", "gain of +ELMo": "+2.07"}
     assert {row[0]: row[-1] for row in table.rows} == paper | {"+ELMo (input; random vectors)": ""}
     assert table.rows[-1][2] == "+7.00"

@@ -6,8 +6,7 @@ from elmo_bench.records import store
 from elmo_bench.records.query import is_main
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics.cells import content
-from elmo_bench.reporting.tables import files as table_files
-from elmo_bench.reporting.tables import sources
+from elmo_bench.reporting.tables import paper, sources
 from elmo_bench.reporting.tables.paper import section
 from elmo_bench.sweeps.request import SweepRequest
 from tests.records.test_records import fake, save
@@ -78,6 +77,6 @@ def test_below_stand_the_weights_and_the_cost_of_each_source(folder):
 
 def test_the_report_shows_all_of_it_and_table_1_is_elmo_alone(folder):
     records = store.read_all(folder)
-    tables = table_files.of_records(records)["tables/sources.mini.md"]
+    tables = paper.of_records(records)["tables/sources.mini.md"]
     assert [table.title.rpartition(": ")[2] for table in tables[1:]] == ["gains", "weights of the layers", "cost"]
     assert {record.bilm_name for record in records if is_main(record)} == {None, "mini"}

@@ -12,7 +12,7 @@ from elmo_bench.records.query import fits, normal, table_of
 from elmo_bench.reporting.pages import report as page
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics.cells import content
-from elmo_bench.reporting.tables import files as table_files
+from elmo_bench.reporting.tables import paper
 from elmo_bench.reporting.tables.paper import section
 from elmo_bench.sweeps.pages import points, setting
 from elmo_bench.sweeps.request import SweepRequest
@@ -262,7 +262,7 @@ def test_a_run_stands_in_the_first_table_that_has_it(where, variant, table):
 def test_the_report_has_the_tables_of_sweeps_made_of_the_records(tmp_path):
     save(tmp_path, *made("srl", both=[80.0, 82.0, 81.0]))
     files = page.made(store.read_all(tmp_path), tmp_path).files
-    written = table_files.markdown([shown(SweepRequest("table3", ["srl"]), store.read_all(tmp_path))])
+    written = paper.markdown([shown(SweepRequest("table3", ["srl"]), store.read_all(tmp_path))])
     assert files["tables/table3.mini.md"] == written
     assert [name for name in files if name.startswith("tables/")] == ["tables/table3.mini.md", "tables/figure2.mini.md"]
     table, *_ = json.loads(files["report.json"])["sweeps"]["tables"]

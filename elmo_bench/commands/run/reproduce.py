@@ -1,11 +1,6 @@
 """The paper's Table 1 for a task: `python -m elmo_bench reproduce task=ner scale=open seeds=3 data_root=FOLDER`.
 
-Runs the sweep conf/sweep/table1.yaml, the baseline and +ELMo on the scale's word vectors, over seeds 1 to N (`task=all`
-for every task); prints your results beside the reference runs and the paper, and writes a report of
-yours. A run that has a record is not run again. Any other override applies to all runs. `recorded=true` only shows the
-reference runs.
-
-`jobs=N` trains N runs at a time, each on its share of the cores; by default two, if there are two cores and no GPU.
+It is the sweep conf/sweep/table1.yaml: the baseline and +ELMo on the scale's word vectors, over the seeds.
 """
 
 from __future__ import annotations
@@ -59,7 +54,6 @@ def main() -> None:
         show_recorded(wanted)
         return
     from elmo_bench.reporting.pages.report import refresh
-    from elmo_bench.reporting.tables.beside import beside
     from elmo_bench.sweeps.local import run_missing
     from elmo_bench.sweeps.plan import plan
 
@@ -67,7 +61,7 @@ def main() -> None:
     if records := outcome.recorded:
         refresh(outcome.plan.config.results_root)
         report.show(tables.sections(records))
-        report.show([] if places.is_evidence(outcome.plan.config.results_root) else beside(records))
+        report.show([] if places.is_evidence(outcome.plan.config.results_root) else tables.beside(records))
     if outcome.plan.runs:
         print(outcome.line(), flush=True)
     outcome.raise_first()

@@ -1,9 +1,4 @@
-"""A table or figure of the paper as one sweep: `python -m elmo_bench sweep +sweep=table2 task=snli scale=open seeds=3`.
-
-Trains the runs of a file in conf/sweep/ that have no record yet, each in a process of its own; prints the table that
-they make, beside the paper's, and writes it to tables/ in the folder of results. Typing it again runs only what is
-missing. With `on=slurm` the runs are jobs of a cluster, and the command returns at once.
-"""
+"""A table or figure of the paper as one sweep: `elmo-bench sweep +sweep=table2 task=snli scale=open seeds=3`."""
 
 from __future__ import annotations
 
@@ -12,7 +7,7 @@ from collections.abc import Sequence
 
 from elmo_bench.commands import usage
 from elmo_bench.commands.compare import report
-from elmo_bench.reporting.tables import files as table_files
+from elmo_bench.reporting.tables import paper
 from elmo_bench.sweeps import request
 from elmo_bench.sweeps.local import run_missing
 from elmo_bench.sweeps.plan import plan
@@ -69,7 +64,7 @@ def main() -> None:
         return
     outcome = run_missing(planned)
     if outcome.plan.runs:  # else nothing could be run, and why has been said
-        sections, path = table_files.write(outcome)
+        sections, path = paper.write(outcome)
         report.show(sections)
         ours = places.is_evidence(outcome.plan.config.results_root)
         print(f"written: {path}{', a table of the reference runs, which git tracks' * ours}")

@@ -21,11 +21,7 @@ BAND = "Lines are means over the seeds, bands reach from their smallest to their
 
 
 def over_seeds(columns: Sequence[Sequence[float | None]]) -> list[list[float]]:
-    """For each epoch the values of the seeds that reached it.
-
-    Args:
-        columns: for each seed its values by epoch; None where there is none.
-    """
+    """For each epoch the values of the seeds that reached it; `columns`: of each seed by epoch, None where none is."""
     rows = [[round(value, 4) for value in row if value is not None] for row in zip_longest(*columns)]
     return rows[: next((i for i, row in enumerate(rows) if not row), len(rows))]
 
@@ -150,11 +146,7 @@ def _draw_fractions(figure: Figure, data: Mapping[str, Any]) -> None:
 
 
 def by_layer(scale: str, panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Chart:
-    """The score of every layer: a panel for what is measured, in it a line for each source of layers.
-
-    Args:
-        panels: by what is measured; by source its scores, those of layer 0 first.
-    """
+    """The score of every layer: a panel for what is measured, a line for each source from layer 0 on."""
     summary = "; ".join(
         f"{what}: " + ", ".join(f"{name} {' '.join(f'{score:.1f}' for score in each)}" for name, each in lines.items())
         for what, lines in panels.items()

@@ -43,11 +43,9 @@ class Chart(NamedTuple):
 
     Args:
         name: of its own within a page; the ids in its SVG begin with it.
-        title: the caption.
-        alt: what the picture shows, in words.
+        alt: what the picture shows, in words; `title` is the caption.
         size: width and height in inches. Up to 3.6 inches fit a phone without being scaled down.
-        data: what is drawn, as plain JSON.
-        draw: draws the data.
+        data: what `draw` draws, as plain JSON.
     """
 
     name: str
@@ -84,11 +82,7 @@ def band(axes: Axes, x: Sequence[float], rows: Sequence[Sequence[float]], label:
 
 
 def drawn(chart: Chart, page: bool = True) -> str:
-    """The picture as an SVG element.
-
-    Args:
-        page: whether for the text of an HTML page, in the colour of its text; else a file with a white ground.
-    """
+    """The picture as an SVG element for a page, in the colour of its text, or else as a file with a white ground."""
     from matplotlib import style
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure

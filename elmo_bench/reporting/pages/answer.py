@@ -48,15 +48,11 @@ def _sentences(scale: str, mains: Sequence[Comparison]) -> str:
     if lowest == highest:
         spread = f"{highest} points ({', '.join(each.task for each in mains)})"
     parts = [
-        f"Scale {scale}: +ELMo scores higher than the baseline on {higher} of {_tasks(len(mains))}; "
-        f"the gains are {spread}.",
+        f"Scale {scale}: +ELMo scores higher than the baseline on {higher} of {len(mains)} "
+        f"task{'s' * (len(mains) != 1)}; the gains are {spread}.",
         *(f"{MEANING[key]}: {', '.join(tasks)}." for key, tasks in by_verdict.items() if tasks),
     ]
     return " ".join(parts)
-
-
-def _tasks(n: int) -> str:
-    return "1 task" if n == 1 else f"{n} tasks"
 
 
 MEANING = {

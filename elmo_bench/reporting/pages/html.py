@@ -38,8 +38,7 @@ def chapters(
 ) -> list[Chapter]:
     """The chapters of the page, the answer and the findings first; those without content are left out.
 
-    Args:
-        of_tasks: of every task and scale the scores and, if something is compared, the gains.
+    `of_tasks` has of every task and scale the scores and, if something is compared, the gains.
     """
     scored, gained = ([table for each in of_tasks for table in each[part]] for part in (slice(1), slice(1, None)))
     chapters = [
@@ -88,17 +87,10 @@ def _untested(found: Sequence[Evaluated]) -> Section:
     return Section(f"Scale {found[0].scale}: not tested", "", ("finding", "the paper", "command"), rows)
 
 
-def pages(
-    scales: Scales,
-    swept: Sequence[Section],
-    studies: Sequence[StudyRecord],
-    findings: Sequence[Sequence[Evaluated]],
-    of_tasks: Sequence[Sequence[Section]],
-) -> dict[str, str]:
+def pages(chapters: Sequence[Chapter], scales: Scales) -> dict[str, str]:
     """The contents of report.html, report.json and, where something is compared, figures/gains.svg, by name."""
-    found = chapters(scales, swept, studies, findings, of_tasks) if scales or studies else []
     notes = [outcomes[0].note for outcomes in scales.values()]
-    made = {"report.html": html(found, notes), "report.json": data(found)}
+    made = {"report.html": html(chapters, notes), "report.json": data(chapters)}
     if mains := compared(scales):
         picture = forest("gains", "Gain of +ELMo over the baseline", mains)
         made["figures/gains.svg"] = drawn(picture, page=False) + "\n"

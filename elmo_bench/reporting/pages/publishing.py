@@ -32,10 +32,8 @@ def publish(
     """Makes a W&B run of every record that has none, named by the run's id; returns how many of each outcome there are.
 
     Args:
-        records: of finished runs.
-        results_root: where they are from.
+        results_root: where the records are from.
         folder: `folder/wandb/` receives what is written offline.
-        project, entity: of W&B.
         tracked: passes on the records that have no W&B run yet, and may show the progress.
 
     Raises:

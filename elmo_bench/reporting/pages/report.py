@@ -19,8 +19,7 @@ from elmo_bench.reporting.section import Section, inert, pipes
 from elmo_bench.reporting.statistics.findings import UNTESTED, Evaluated, evaluated
 from elmo_bench.reporting.statistics.gains import READING
 from elmo_bench.reporting.statistics.outcomes import SCALES, by_scale, compared
-from elmo_bench.reporting.tables import files as table_files
-from elmo_bench.reporting.tables import remarks, replication, tables
+from elmo_bench.reporting.tables import paper, remarks, replication, tables
 from elmo_bench.reporting.tables.studies import section as of_study
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -73,7 +72,7 @@ class Report(NamedTuple):
 
 def made(records: Sequence[Record], results_root: str | Path) -> Report:
     """The report of some records. Raises `UserError` as `refresh` does."""
-    tabled, of_bilm, runs = table_files.of_records(records), studies.read_all(results_root), by_scale(records)
+    tabled, of_bilm, runs = paper.of_records(records), studies.read_all(results_root), by_scale(records)
     swept, studied = [table for of_sweep in tabled.values() for table in of_sweep], [*map(of_study, of_bilm)]
     spoken = {*runs, *(study.scale for study in of_bilm)}
     scales = [*(scale for scale in SCALES if scale in spoken), *sorted(spoken - {*SCALES})]
@@ -87,13 +86,14 @@ def made(records: Sequence[Record], results_root: str | Path) -> Report:
         for task in in_order({name for name, _ in of_tasks})
     }
     pages = {f"tasks/{task}.md": markdown(task, "", sections) for task, sections in by_task.items()}
-    pages |= {name: table_files.markdown(of_sweep) for name, of_sweep in tabled.items()}
+    pages |= {name: paper.markdown(of_sweep) for name, of_sweep in tabled.items()}
     if of_bilm:
         pages["studies.md"] = markdown("Studies of the biLM", "", studied)
     if found:
         pages["replication.md"] = replication.markdown(found, compared(runs))
-    of_page = page.pages(runs, swept, of_bilm, found, [sections for _, sections in of_tasks])
-    files = {"README.md": _front(overview, pages), **pages, **of_page}
+    tables_of = [sections for _, sections in of_tasks]
+    chapters = page.chapters(runs, swept, of_bilm, found, tables_of) if runs or of_bilm else []
+    files = {"README.md": _front(overview, pages), **pages, **page.pages(chapters, runs)}
     others = [section for sections in by_task.values() for section in sections]
     return Report(overview, [*overview, *others, *swept, *studied], found, files)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from elmo_bench.configuration.tables import Column, Setting, in_order
@@ -20,7 +20,6 @@ class Cell(NamedTuple):
     """The runs of one row and column for a task.
 
     Attributes:
-        task: its name.
         row, column: their titles.
         group: the recorded runs, of all seeds; None if there are none.
         missing: the seeds asked for that have no record.
@@ -90,21 +89,15 @@ def content(request: SweepRequest, records: Sequence[Record]) -> Content | None:
 
 
 def _cells(axes: Axes, task: str, changes: Setting, seeds: Sequence[int], records: Sequence[Record]) -> list[Cell]:
-    found = []
+    found, whole = [], next((record for record in records if record.fraction == 1), None)
     for row, column in axes.pairs:
         setting = changes | row.of | column.of
         group = of_setting(records, setting)
         there = {record.seed for record in group.records} if group else set()
-        impossible = group is None and _impossible(setting, records)
+        impossible = group is None and whole is not None and not whole.fills_batch(setting.get("fraction", 1))
         missing = () if impossible else tuple(seed for seed in seeds if seed not in there)
         found.append(Cell(task, row.title, column.title, group, missing, impossible))
     return found
-
-
-def _impossible(setting: Setting, records: Iterable[Record]) -> bool:
-    """Whether a fraction of the training data gives less than a batch."""
-    whole = next((record for record in records if record.fraction == 1), None)
-    return whole is not None and not whole.fills_batch(setting.get("fraction", 1))
 
 
 class Axes(NamedTuple):

@@ -25,10 +25,8 @@ class Evidence:
     """A run's per-example results of one split.
 
     Args:
-        scored: the per-example results.
-        from_totals: of the task's metric.
+        from_totals, units: of the task's metric, see `AdditiveMetric`.
         metric: which of its numbers.
-        units: of the task's metric, see `AdditiveMetric`.
 
     Attributes:
         table: (K, M) the sums of the M statistics over the examples of each of the K clusters.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from elmo_bench.configuration import pages, tables
 from elmo_bench.configuration.tables import Finding, Setting, SweepTable
 from elmo_bench.records.record import Record
-from elmo_bench.records.studies import StudyCell, StudyRecord, of
+from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.reporting.statistics import efficiency
 from elmo_bench.reporting.statistics.gains import SEEDS_AGREE, error_reduction, gain
 from elmo_bench.reporting.statistics.groups import Group, compared, of_setting
@@ -85,12 +85,9 @@ def evaluated(records: Sequence[Record], scale: str, studies: Sequence[StudyReco
             rows = [_row(finding, table, task, here.get(task, [])) for task in tables.in_order(finding.paper)]
             found.append(Evaluated(finding, scale, command, rows))
     for study, findings in tables.of_studies().items():
-        command = (
-            f"elmo-bench tune task=all scale={scale}"
-            if study == "tuning"
-            else f"elmo-bench analysis.{study} scale={scale}"
-        )
-        listed = of(studies, scale, study, pages.written("scale", scale, "bilm") or "")
+        command = f"elmo-bench {'tune task=all' if study == 'tuning' else f'analysis.{study}'} scale={scale}"
+        place = scale, study, pages.written("scale", scale, "bilm") or ""
+        listed = [each for each in studies if (each.scale, each.study, each.bilm) == place]
         found += [Evaluated(each, scale, command, _of_study(each, listed)) for each in findings]
     return found
 

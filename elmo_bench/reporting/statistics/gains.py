@@ -82,11 +82,7 @@ def gain(treated: Group, control: Group, split: str = "test") -> Gain:
 
 
 def _most_influential(treated: Sequence[Evidence], control: Sequence[Evidence]) -> Influence | None:
-    """The cluster with the largest share of the mean gain over seeds; None for no gain, or for a single cluster.
-
-    Args:
-        treated, control: the evidence of each run of either arm, all of the same examples.
-    """
+    """The cluster with the largest share of the mean gain over seeds; None for no gain, or for a single cluster."""
     gain = float(np.mean([each.value for each in treated]) - np.mean([each.value for each in control]))
     if not gain or len(treated[0].table) < 2:
         return None
@@ -180,9 +176,9 @@ def influence_in_words(found: Influence) -> str:
     return f"without {found.name} the gain is {found.without:+.2f} ({100 * found.share:.0f} % less)"
 
 
-def p_in_words(p: float) -> str:
+def p_in_words(p: float | None, unknown: str = "") -> str:
     """ "0.013", "<0.001"."""
-    return f"{p:.3f}" if p >= 0.001 else "<0.001"
+    return unknown if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001"
 
 
 def verdict(gain: Gain) -> str:

@@ -78,23 +78,17 @@ def in_groups(records: Iterable[Record]) -> list[Group]:
 
 
 def _alike(group: list[Record]) -> list[list[Record]]:
-    """The runs of a group, apart by biLM and data."""
+    """The runs of a group, apart by biLM and data, with the same metrics and layers, as a table averages them."""
     parts: dict[tuple, list[Record]] = {}
     for record in group:
-        parts.setdefault((str(record.weights), record.data_sha256), []).append(record)
-    for part in parts.values():
-        _check(part)
-    return [parts[key] for key in sorted(parts)]
-
-
-def _check(group: list[Record]) -> None:
-    """Raises `UserError` if runs that a table averages do not have the same metrics and layers."""
-    for record in group[1:]:
-        if _columns(record) != _columns(group[0]):
+        part = parts.setdefault((str(record.weights), record.data_sha256), [])
+        part.append(record)
+        if _columns(record) != _columns(part[0]):
             raise UserError(
-                f"the records {group[0].run} and {record.run} ({record.task}, scale {record.scale}) differ "
+                f"the records {part[0].run} and {record.run} ({record.task}, scale {record.scale}) differ "
                 "only in their seed, but have other metrics or layers; restore or remove the wrong one"
             )
+    return [parts[key] for key in sorted(parts)]
 
 
 def _columns(record: Record) -> tuple:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from statistics import fmean, stdev
 
 from elmo_bench.records.record import Record
@@ -50,10 +51,6 @@ def layer_weights(records: Sequence[Record]) -> str:
 
 def ranges(seeds: Sequence[int]) -> str:
     """[1, 2, 3, 7] -> "1-3, 7"."""
-    parts: list[list[int]] = []
-    for seed in sorted(seeds):
-        if parts and seed == parts[-1][-1] + 1:
-            parts[-1].append(seed)
-        else:
-            parts.append([seed])
+    alike = groupby(enumerate(sorted(seeds)), key=lambda pair: pair[1] - pair[0])  # in a range both grow by one
+    parts = [[seed for _, seed in pairs] for _, pairs in alike]
     return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)

@@ -44,7 +44,7 @@ def _row(each: Comparison) -> tuple[str, ...]:
         str(sizes[0]) if sizes[0] == sizes[1] else f"{sizes[0]}, {sizes[1]}",
         in_words(each.dev),
         Number(in_words(test), runs_of(each.treated, each.control), fold=_of_models(each)),
-        _p(test.p),
+        p_in_words(test.p, "-"),
         "" if test.p is None or test.spread is None else f"{test.spread.least:.2f}",
         test.clusters,
     )
@@ -59,11 +59,8 @@ def _of_models(each: Comparison) -> list[str]:
     found = of_models(each.treated, each.control)
     if all(p is None for p in found):
         return []
-    return [f"p of these two models, seed by seed, the test examples alone permuted: {', '.join(map(_p, found))}"]
-
-
-def _p(p: float | None) -> str:
-    return "-" if p is None else p_in_words(p)
+    known = ", ".join(p_in_words(p, "-") for p in found)
+    return [f"p of these two models, seed by seed, the test examples alone permuted: {known}"]
 
 
 # Remarks.

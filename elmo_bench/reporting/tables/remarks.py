@@ -26,15 +26,11 @@ def rising(groups: Sequence[Group]) -> list[str]:
     """The arms of the paper's comparison whose dev score was best in the last epoch that the page allows."""
     arms = []
     for group in (group for group in groups if is_main(group.first)):
-        last = [record.epoch == _allowed(record) for record in group.records]
+        last = [each.epoch == each.config["task"].get("fit", {}).get("epochs") for each in group.records]
         if any(last):
             arms.append(f"{group.name}, {sum(last)} of {len(last)} runs")
     more = "More epochs might raise the score"
     return [f"Dev was best in the last epoch: {'; '.join(arms)}. {more}."] if arms else []
-
-
-def _allowed(record: Record) -> int | None:
-    return record.config["task"].get("fit", {}).get("epochs")
 
 
 def read(studies: Iterable[StudyRecord]) -> Read:

@@ -8,7 +8,6 @@ from math import isinf
 
 from elmo_bench.configuration import tables
 from elmo_bench.configuration.pages import title
-from elmo_bench.records.record import Record
 from elmo_bench.records.store import place
 from elmo_bench.reporting.section import Number, Section, inert, pipes
 from elmo_bench.reporting.statistics.findings import (
@@ -137,7 +136,7 @@ def _detail(each: Evaluated) -> list[str]:
             title(row.task) if row.task else "-",
             each.finding.paper.get(row.task, ""),
             *_measured(row),
-            "" if row.p is None else p_in_words(row.p),
+            p_in_words(row.p),
             _verdict(row, each.finding.bounds),
             runs(row, each.scale),
         )
@@ -177,22 +176,17 @@ def _power(spread: Spread, bounds: Bounds, unit: str) -> str:
         return f"an interval as wide as this ({width:.3g}) {fits} between the bounds ({room:g})"
     bound = most if isinf(least) else least
     away = f" from {bound:g}" if bound else ""
-    shown = f"{_short(spread.least)} {unit}".rstrip()
+    shown = f"{float(f'{spread.least:.2g}'):g} {unit}".rstrip()  # in two digits, never as 1e+01
     return f"these runs show a true difference of {shown}{away} four times out of five"
-
-
-def _short(number: float) -> str:
-    """A number in two digits."""
-    return f"{float(f'{number:.2g}'):g}"
 
 
 def runs(row: FindingRow, scale: str) -> str:
     """Links to the records of the compared runs, one a seed."""
-    return " against ".join(", ".join(_link(record, scale) for record in group.records) for group in row.groups)
-
-
-def _link(record: Record, scale: str) -> str:
-    return f"[{record.seed}]({place('', scale, record.task, record.run).as_posix()})"
+    links = (
+        [f"[{each.seed}]({place('', scale, each.task, each.run).as_posix()})" for each in group.records]
+        for group in row.groups
+    )
+    return " against ".join(map(", ".join, links))
 
 
 def _how(each: Evaluated) -> str:

@@ -72,7 +72,7 @@ def _gains(content: Content) -> list[Row]:
             other.column,
             gain_in_words(gain(more, less, "dev")) + mark(more, less),
             Number(gain_in_words(test) + mark(more, less), runs_of(more, less)),
-            "" if test.p is None else p_in_words(test.p),
+            p_in_words(test.p),
         )
         for ((cell, more), (other, less)), test in zip(found, tests, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""Tables of records: one for each task and scale, and one for each scale that compares its tasks."""
+"""Tables of records: for each task and scale, for each scale with its tasks side by side, beside the reference runs."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from collections.abc import Callable, Iterable, Sequence
 from elmo_bench.configuration.composing import ARMS
 from elmo_bench.records.query import is_control, is_main
 from elmo_bench.records.record import Record
+from elmo_bench.records.store import grouped, read_all
 from elmo_bench.records.times import in_time, typical
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics import gains
 from elmo_bench.reporting.statistics import scores as statistics
-from elmo_bench.reporting.statistics.groups import Group, short
+from elmo_bench.reporting.statistics.groups import Group, in_groups, short
 from elmo_bench.reporting.statistics.outcomes import Outcome, Scales, by_place, largest, outcome
 from elmo_bench.reporting.tables import comparisons, numbers, remarks
 from elmo_bench.reporting.tables.remarks import Read
+from elmo_bench.system import places
 
 HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "computing a run")
+BESIDE = ("arm", "biLM", "yours: test {m}", "seeds", "reference runs: test {m}", "seeds", "paper")
+REFERENCE = "Reference runs: the project's records with the same settings, mean ± sample standard deviation."
 SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", "the paper")
 
 
@@ -144,3 +148,53 @@ def _marks(found: Sequence[Arms]) -> list[list[str]]:
 
 def _gain(elmo: Group | None, baseline: Group | None) -> str:
     return gains.in_words(gains.gain(elmo, baseline)) if elmo and baseline else ""
+
+
+# A user's own results beside the reference runs and the paper, arm by arm.
+
+
+def beside(records: Iterable[Record]) -> list[Section]:
+    """A table for every task and scale of a user's records. Raises `UserError` for records that contradict."""
+    return [_beside(own, read_all(places.RECORDED, own[0].scale, own[0].task)) for own in by_place(records)]
+
+
+def _beside(own: Sequence[Record], reference: Sequence[Record]) -> Section:
+    """The arms of one task at one scale, and below them the gain of +ELMo."""
+    metric = own[0].monitor
+    theirs = grouped(reference)
+    groups = sorted(in_groups(own), key=lambda group: (group.first.has_elmo, group.name))
+    pairs = [(group, theirs.get(group.first.group, [])) for group in groups]
+    rows = [_row_beside(group, recorded, metric) for group, recorded in pairs]
+    title = f"{own[0].task}, scale {own[0].scale}: your runs, the reference runs and the paper"
+    header = tuple(cell.format(m=metric) for cell in BESIDE)
+    remarks = [] if any(recorded for _, recorded in pairs) else ["There is no reference run with these settings."]
+    return Section(title, REFERENCE, header, [*rows, *_gain_row(pairs, metric)], remarks)
+
+
+def _row_beside(group: Group, recorded: list[Record], metric: str) -> tuple[str, ...]:
+    cells = [cell for records in (group.records, recorded) for cell in _cells(records, metric)]
+    return group.name, group.first.bilm_name or "-", *cells, paper_score(group.first, metric)
+
+
+def _cells(records: list[Record], metric: str) -> tuple[str, str]:
+    """The test score with its deviation, and the seeds."""
+    if not records:
+        return "", ""
+    return statistics.scores(records, "test", metric), statistics.ranges([record.seed for record in records])
+
+
+def _gain_row(pairs: Sequence[tuple[Group, list[Record]]], metric: str) -> list[tuple[str, ...]]:
+    """The row of +ELMo over the baseline, of the paper's comparison; none where one of them is missing."""
+    arms = {group.first.has_elmo: (group.records, recorded) for group, recorded in pairs if is_main(group.first)}
+    if len(arms) < 2:
+        return []
+    own, recorded = (_difference(before, after, metric) for before, after in zip(arms[False], arms[True], strict=True))
+    paper = statistics.gain_of_paper(pairs[0][0].first)
+    return [("gain of +ELMo", "", own, "", recorded, "", "" if paper is None else f"{paper:+.2f}")]
+
+
+def _difference(before: list[Record], after: list[Record], metric: str) -> str:
+    if not before or not after:
+        return ""
+    first, second = (statistics.score(records, "test", metric)[0] for records in (before, after))
+    return f"{second - first:+.2f}"
