@@ -9,13 +9,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from elmo_bench.reporting.section import Section
 from elmo_bench.system import places
 from elmo_bench.system.terminal.command import Argument, Command
-
-if TYPE_CHECKING:  # `--help` does not import it
-    from elmo_bench.reporting.section import Section
 
 COMMAND = Command(
     (Argument("results_root", "folder with runs/; by default results/own/", None, "FOLDER"),),

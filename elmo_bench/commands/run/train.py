@@ -1,7 +1,4 @@
-"""One run, or with `-m` a sweep of runs: `python -m elmo_bench train task=ner scale=open elmo.where=input seed=3`.
-
-A recorded run is not run again, unless with `force=true`; an interrupted run resumes from its last completed epoch.
-"""
+"""One run, or with `-m` a sweep of runs: `python -m elmo_bench train task=ner scale=open elmo.where=input seed=3`."""
 
 from __future__ import annotations
 

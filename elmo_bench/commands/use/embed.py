@@ -1,8 +1,4 @@
-"""ELMo layers of a text file: `elmo-bench embed options=O weights=W input=TXT output=H5 [state=warm]`.
-
-The output is laid out as AllenNLP's `elmo` command wrote it: line i of the input (from 0) becomes dataset "i" of shape
-(L+1, tokens, 2P), and `sentence_to_index` holds a JSON object from each line to its "i".
-"""
+"""ELMo layers of a text file: `elmo-bench embed options=O weights=W input=TXT output=H5 [state=warm]`."""
 
 from __future__ import annotations
 
@@ -59,6 +55,9 @@ COMMAND = Command(
 def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
     """Writes the layers of every line of `source`, one whitespace-tokenized sentence a line; an empty line has no
     words.
+
+    The output is laid out as AllenNLP's `elmo` command wrote it: line i of the input (from 0) becomes dataset "i" of
+    shape (L+1, tokens, 2P), and `sentence_to_index` holds a JSON object from each line to its "i".
 
     Args:
         bilm: with state "carry", line k of a group starts from the final state of line k of the previous group.

@@ -1,8 +1,4 @@
-"""Applies a trained model to new text: `elmo-bench predict checkpoint=CKPT input=FILE.jsonl output=FILE.jsonl`.
-
-The formats are described in `--help`. A run's record gives the path of its `checkpoint`, relative to `results_root`.
-`task=NAME` in its place takes the trained head of models/heads.
-"""
+"""Applies a trained model to new text: `elmo-bench predict checkpoint=CKPT input=FILE.jsonl output=FILE.jsonl`."""
 
 from __future__ import annotations
 
