@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +20,6 @@ from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.speed import cases, device, encode, growth, inputs, memory
 from elmo_bench.speed.bound import best_product
-from elmo_bench.speed.inputs import Sentence
 
 STEPS = 6  # batches of each task
 
@@ -37,14 +36,14 @@ class BenchPlan(NamedTuple):
     growth: int = 16  # sentences, for the smallest of four sizes, each twice the one before
 
 
-PLAN = BenchPlan({"small": (inputs.small(), 6), "original": (inputs.original(), 3)})
+PLAN = BenchPlan({"small": (inputs.SMALL, 6), "original": (inputs.ORIGINAL, 3)})
 
 
 def bench(plan: BenchPlan, data_root: Path | None, only: Sequence[str], step: Callable[[str], None]) -> dict[str, Any]:
     """The figures of some parts, methods of `Bench`, and the seconds that each took; `step` is called before each."""
     with tempfile.TemporaryDirectory() as folder:
         parts = Bench(plan, data_root, Path(folder))
-        figures: dict[str, Any] = {"text": parts.text[1], "seconds": {}}
+        figures: dict[str, Any] = {"text": parts.source, "seconds": {}}
         for part in only:
             step(part)
             started = time.perf_counter()
@@ -60,22 +59,8 @@ class Bench:
         self.plan, self.data_root, self.folder = plan, data_root, folder
         self.first = next(iter(plan.sizes))
         self.bilm = cache(lambda size: BiLM.from_files(*self.files(size), state="zero"))
-
-    @property
-    def scale(self) -> str:
-        """Whose data the rows of tasks come from."""
-        return "open" if self.data_root else "mini"
-
-    @property
-    def data(self) -> list[str]:
-        """Overrides that choose these data."""
-        return [f"scale={self.scale}", *([f"data_root={self.data_root}"] if self.data_root else [])]
-
-    @cached_property
-    def text(self) -> tuple[list[Sentence], str]:
-        """The sentences to encode, and where they come from."""
-        batches = max(number for _, number in self.plan.sizes.values())
-        return inputs.read_sentences(self.data_root, encode.BATCH * batches)
+        batches = max(number for _, number in plan.sizes.values())
+        self.sentences, self.source = inputs.read_sentences(data_root, encode.BATCH * batches)
 
     def files(self, size: str) -> tuple[Path, Path]:
         """A biLM of this size as it is before training, in the official format."""
@@ -90,7 +75,7 @@ class Bench:
         rates, sizes = [], {}
         for size, (_, number) in self.plan.sizes.items():
             rates.append(best_product())
-            bilm, batches = self.bilm(size), encode.batches_of(self.text[0])[:number]
+            bilm, batches = self.bilm(size), encode.batches_of(self.sentences)[:number]
             sizes[size] = encode.speed(bilm, batches, self.plan.rounds)
             sizes[size]["bf16"] = encode.halves(bilm, batches, self.plan.rounds)
             sizes[size]["threads"] = encode.threads(bilm, batches, self.plan.rounds)
@@ -118,8 +103,10 @@ class Bench:
     def memory(self) -> dict[str, Any]:
         """Of a corpus, and of one four times as long; of a training step of each task."""
         peaks = memory.corpora(*self.files(self.first), self.data_root, self.plan.corpus)
-        names = cases.tasks(self.scale) if self.plan.tasks else ()
+        scale = "open" if self.data_root else "mini"  # whose data the rows of tasks come from
+        data = [f"scale={scale}", *([f"data_root={self.data_root}"] if self.data_root else [])]
+        names = cases.tasks(scale) if self.plan.tasks else ()
         return {
             "memory": {"size": self.first, "sentences_and_peak_mib": peaks},
-            "heads": {task: memory.step(task, self.data) for task in names},
+            "heads": {task: memory.step(task, data) for task in names},
         }

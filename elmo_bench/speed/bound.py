@@ -36,7 +36,6 @@ def best_product(
     """The fastest of some matrix products, each repeated.
 
     Args:
-        place: the device.
         dtype: of the matrices; float32 without TF32.
         shapes: rows, in, out of each product; None: those of the device.
         clock: `time.process_time` for one thread on a busy machine.

@@ -24,7 +24,6 @@ from elmo_bench.identity.makers import maker
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import Sentences
 from elmo_bench.nn.numerics import clip, gradient_norm
-from elmo_bench.nn.packing import padded
 from elmo_bench.running.build import build
 from elmo_bench.running.module import BenchModule
 from elmo_bench.system.storage import json_text
@@ -38,7 +37,7 @@ Chosen = dict[str, Any]  # the JSON object that `choose` makes
 
 
 class RandomLayers:
-    """A source of random layers, by default of the release's sizes: reading them costs what the release's do."""
+    """Random layers for a cache, by default of the release's sizes: reading them costs what the release's do."""
 
     n_layers, sha256, module = 3, "random", None
     cacheable, doubled_first_layer, settings = True, True, {"source": "random"}
@@ -46,19 +45,12 @@ class RandomLayers:
     def __init__(self, width: int = 1024):
         self.width = width
 
-    def layers(self, sentences: Sentences) -> Tensor:
-        """(B, 3, T, width), zero-padded."""
-        return padded(self._drawn(sum(map(len, sentences))), [len(sentence) for sentence in sentences])
-
     def batches(self, sentences: Sentences) -> Iterator[tuple[list[int], Tensor]]:
-        """One sentence after another."""
+        """One sentence after another, (3, T, width)."""
         for i, sentence in enumerate(sentences):
-            yield [i], self._drawn(len(sentence))
-
-    def _drawn(self, words: int) -> Tensor:
-        layers = torch.randn(self.n_layers, words, self.width)
-        layers[0, :, self.width // 2 :] = layers[0, :, : self.width // 2]
-        return layers
+            layers = torch.randn(self.n_layers, len(sentence), self.width)
+            layers[0, :, self.width // 2 :] = layers[0, :, : self.width // 2]
+            yield [i], layers
 
 
 def tasks(scale: str) -> list[str]:
@@ -70,7 +62,6 @@ def choose(task: str, data: Sequence[str], scale: str = "paper", number: int = 0
     """Chooses training batches.
 
     Args:
-        task: its name.
         data: overrides that choose the data, such as scale=open and data_root.
         scale: whose batch size, and whose limits of a row, count.
         number: of batches besides the first, drawn at random.
@@ -116,8 +107,6 @@ class Case:
     """A task's model and some of its training batches.
 
     Args:
-        chosen: the rows.
-        arm: of Table 1.
         source: of the layers, which all arms but the baseline use.
         data: overrides that choose the data, for a scale whose configuration files need them.
     """
@@ -149,7 +138,7 @@ class Case:
         if self.run.baseline:
             return None
         with tempfile.TemporaryDirectory() as folder:
-            return ActivationCache(self.source or RandomLayers(), folder)
+            return ActivationCache(self.source or RandomLayers(), folder)  # type: ignore[arg-type]
 
     @cached_property
     def batches(self) -> list[Batch]:

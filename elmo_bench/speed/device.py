@@ -19,7 +19,7 @@ def in_own_process(module: str, *arguments: object, limit: float | None = None) 
     Args:
         module: its dotted name, or its name in this package.
         arguments: of its command line; None is an empty one.
-        limit: seconds.
+        limit: in seconds.
 
     Raises:
         subprocess.SubprocessError: the process failed, or did not end within the limit.

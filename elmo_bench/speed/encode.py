@@ -6,10 +6,11 @@ import copy
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from statistics import median
+from timeit import timeit
 from typing import Any
 from unittest.mock import patch
 
@@ -48,9 +49,9 @@ def speed(bilm: BiLM, batches: Sequence[Batch], rounds: int) -> dict[str, Any]:
     plain = without_kernels(bilm)
 
     ways: dict[str, Encode] = {
-        "reference": lambda batch: reference(bilm, batch),
-        "plain": lambda batch: _afresh(plain, batch),
-        "encode": lambda batch: _afresh(bilm, batch),
+        "reference": partial(reference, bilm),
+        "plain": partial(_afresh, plain),
+        "encode": partial(_afresh, bilm),
         "known": bilm.encode,
     }
     difference = _difference(*(way(batches[0]) for way in ways.values()))  # also a warm-up of each way
@@ -83,11 +84,7 @@ def halves(bilm: BiLM, batches: Sequence[Batch], rounds: int) -> dict[str, float
     half = copy.copy(bilm)
     half.precision = "bf16"
     difference = half.difference(batches[0])  # also a warm-up
-    seconds = [
-        [_seconds(lambda batch, way=way: _afresh(way, batch), batch) for way in (bilm, half)]
-        for _ in range(rounds)
-        for batch in batches
-    ]
+    seconds = [[_seconds(_afresh, way, batch) for way in (bilm, half)] for _ in range(rounds) for batch in batches]
     full, halved = map(median, zip(*seconds, strict=True))
     return {"times_fp32": full / halved, "largest_difference": difference}
 
@@ -104,7 +101,7 @@ def threads(bilm: BiLM, batches: Sequence[Batch], rounds: int) -> dict[str, dict
                 with _busy_process() if place == "busy" else nullcontext():
                     for count, took in rows.items():
                         torch.set_num_threads(count)
-                        took += [_seconds(lambda batch: _afresh(bilm, batch), batch)] if number else []
+                        took += [_seconds(_afresh, bilm, batch)] if number else []
     finally:
         torch.set_num_threads(before)
     tokens = _tokens(batches) / len(batches)
@@ -143,10 +140,8 @@ def _tokens(batches: Sequence[Batch]) -> int:
     return sum(len(sentence) for batch in batches for sentence in batch)
 
 
-def _seconds(way: Encode, batch: Batch) -> float:
-    started = time.perf_counter()
-    way(batch)
-    return time.perf_counter() - started
+def _seconds(way: Callable[..., Any], *arguments: Any) -> float:
+    return timeit(partial(way, *arguments), number=1)
 
 
 def _difference(*answers: list[Tensor]) -> float:

@@ -9,7 +9,9 @@ import random
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import cycle
+from timeit import timeit
 from typing import Any
 
 import numpy as np
@@ -37,7 +39,7 @@ def measured(bilm: BiLM, least: int) -> dict[str, Any]:
     ways = {
         "tokens": (lengths, lambda tokens: _encode(bilm, sentences[: least << lengths.index(tokens)])),
         "words a sentence": (_doubled(8), lambda words: _encode(bilm, _of_length(sentences, words, least))),
-        "vocabulary": (_doubled(8 * least), lambda words: _encode(bilm, [_distinct(words)])),
+        "vocabulary": (_doubled(8 * least), lambda words: _encode(bilm, [[f"word{i}" for i in range(words)]])),
         "corpus, sentences": (_doubled(least), lambda number: _cached(bilm, sentences[:number])),
         "points of a sweep": (_doubled(max(least // 2, 1)), _points),
     }
@@ -55,16 +57,10 @@ def _doubled(least: int) -> list[int]:
 
 def _grown(sizes: list[int], way: Callable[[int], Any]) -> dict[str, Any]:
     way(sizes[0])  # a warm-up
-    rounds = [[_cpu_seconds(way, size) for size in sizes] for _ in range(ROUNDS)]
+    clock = time.process_time  # of all threads: other programs on the machine count little
+    rounds = [[timeit(partial(way, size), timer=clock, number=1) for size in sizes] for _ in range(ROUNDS)]
     seconds = [min(times) for times in zip(*rounds, strict=True)]
     return {"sizes": sizes, "seconds": seconds, "slope": slope(sizes, seconds)}
-
-
-def _cpu_seconds(way: Callable[[int], Any], size: int) -> float:
-    """Of all threads: other programs on the machine count little."""
-    started = time.process_time()
-    way(size)
-    return time.process_time() - started
 
 
 def _encode(bilm: BiLM, sentences: list[Sentence]) -> None:
@@ -76,10 +72,6 @@ def _of_length(sentences: list[Sentence], words: int, number: int) -> list[Sente
     """A number of sentences of this length, from the words of others."""
     flat = [word for sentence in sentences for word in sentence]
     return [[flat[(i * words + k) % len(flat)] for k in range(words)] for i in range(number)]
-
-
-def _distinct(number: int) -> Sentence:
-    return [f"word{i}" for i in range(number)]
 
 
 def _cached(bilm: BiLM, sentences: list[Sentence]) -> None:

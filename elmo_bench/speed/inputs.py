@@ -51,11 +51,4 @@ def official(dim: int, projection: int, highways: int) -> Options:
     return Options.parse({"lstm": {**lstm, "use_skip_connections": True}, "char_cnn": cnn})
 
 
-def small() -> Options:
-    """13.6 million parameters."""
-    return official(1024, 128, 1)
-
-
-def original() -> Options:
-    """93.6 million parameters."""
-    return official(4096, 512, 2)
+SMALL, ORIGINAL = official(1024, 128, 1), official(4096, 512, 2)  # 13.6 and 93.6 million parameters

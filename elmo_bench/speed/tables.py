@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from elmo_bench.speed import growth
 from elmo_bench.speed.encode import BATCH
@@ -24,9 +24,7 @@ def show(figures: Figures, console: Console) -> None:
 
 
 def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    table = Table(title=title)
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left")
+    table = Table(columns[0], *(Column(name, justify="right") for name in columns[1:]), title=title)
     for row in rows:
         table.add_row(*row)
     return table
@@ -34,15 +32,8 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
 
 def _encode(figures: Figures) -> list[Table | str]:
     best = max(figures["gemm"], key=lambda row: row["gflops"])
-    columns = (
-        "size",
-        "MFLOP a token",
-        "reference, tokens/s",
-        "torch alone",
-        "encode",
-        "of the bound, at best",
-        "words known",
-    )
+    ways = "reference, tokens/s", "torch alone", "encode"
+    columns = "size", "MFLOP a token", *ways, "of the bound, at best", "words known"
     rows, lines = [], []
     for size, row in figures["sizes"].items():
         rates = {way: f"{rate:,.0f}" for way, rate in row["tokens_a_second"].items()}

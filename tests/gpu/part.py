@@ -112,7 +112,7 @@ def _encode(place: torch.device, best: dict[str, float]) -> list[Figures]:
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder) / "options.json", Path(folder) / "weights.hdf5"
         torch.manual_seed(0)
-        BiLM(inputs.original() if place.type == "cuda" else inputs.small()).export(*files)
+        BiLM(inputs.ORIGINAL if place.type == "cuda" else inputs.SMALL).export(*files)
         for budget in amount(place.type).budgets:
             bilm = BiLM.from_files(*files, state="warm", token_budget=budget).to(place)
 

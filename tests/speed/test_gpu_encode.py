@@ -52,7 +52,7 @@ def test_gradients_of_a_biLM_that_is_tuned_are_the_cpus(tmp_path, without_tf32):
 def test_layers_of_the_original_size_are_the_cpus(tmp_path):
     options, weights = tmp_path / "options.json", tmp_path / "weights.hdf5"
     torch.manual_seed(0)
-    BiLM(inputs.original()).export(options, weights)
+    BiLM(inputs.ORIGINAL).export(options, weights)
     sentences = inputs.read_sentences(None, 64)[0]
     ours, theirs = (BiLM.from_files(options, weights).to(device).encode(sentences) for device in ("cuda", "cpu"))
     for a, b in zip(ours, theirs, strict=True):
