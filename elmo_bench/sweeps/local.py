@@ -19,7 +19,6 @@ class SweepOutcome:
     """What becomes of a plan.
 
     Attributes:
-        plan: the plan.
         records: as in the plan; at the end, with those of new runs.
         errors: why points failed.
         impossible: why points cannot be, which is no failure (`SweepTable.impossible`).
@@ -113,8 +112,4 @@ def _in_order(plan: Plan) -> list[Planned]:
     Then the runs without ELMo, which do not wait for it.
     """
     first = {each.point.task: each for each in reversed(plan.new) if not each.config.baseline}
-
-    def place(each: Planned) -> tuple[bool, bool]:
-        return each is not first.get(each.point.task), not each.config.baseline
-
-    return sorted(plan.new, key=place)
+    return sorted(plan.new, key=lambda each: (each is not first.get(each.point.task), not each.config.baseline))

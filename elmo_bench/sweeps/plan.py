@@ -27,9 +27,7 @@ class Point(NamedTuple):
     """One run of a sweep.
 
     Attributes:
-        task: its name.
         setting: the values of the sweep's keys, without the seed, as "key=value".
-        seed: of the run.
         overrides: all of them, as `train` takes them.
     """
 
@@ -57,7 +55,6 @@ class Plan(NamedTuple):
     """All runs that are asked for.
 
     Attributes:
-        request: the sweep.
         runs: in the sweep's order, each once: without ELMo, the points of all biLMs are one run. Those with less than a
             batch of training data are left out, once that is known.
         errors: why the other points cannot be run.
@@ -117,7 +114,9 @@ def plan(request: SweepRequest) -> Plan:
         except Exception as error:
             refused.append(_mendable(error))
     if not listed:
-        raise _shown(refused)
+        for error in {console.explain(error): error for error in reversed(refused)}.values():  # each once
+            console.show(error)
+        raise refused[0]
     runs, errors = _planned(listed)
     known = records(request, runs)
     return Plan(request, _possible(runs, known), errors, known, refused)
@@ -127,13 +126,6 @@ def records(request: SweepRequest, runs: Iterable[Planned]) -> dict[str, Record]
     """All records at the scale, by the name of the run. Raises `UserError` for one that cannot be read."""
     roots = {each.config.results_root for each in runs}
     return {record.run: record for root in roots for record in store.read_all(root, request.scale)}
-
-
-def _shown(errors: Sequence[Exception]) -> Exception:
-    """The first error, after each has been shown once."""
-    for error in {console.explain(error): error for error in reversed(errors)}.values():
-        console.show(error)
-    return errors[0]
 
 
 def _points(request: SweepRequest, task: str) -> list[Point]:
@@ -178,12 +170,11 @@ def _planned(listed: Sequence[Point]) -> tuple[list[Planned], dict[Point, Except
 def _possible(runs: Sequence[Planned], known: Mapping[str, Record]) -> list[Planned]:
     """Leaves out runs whose fraction of the data is less than a batch, as a recorded run on all data shows."""
     whole = {_on_all(each): known[each.run] for each in runs if each.config.fraction == 1 and each.run in known}
-
-    def possible(run: Planned) -> bool:
-        there = whole.get(_on_all(run))
-        return run.run in known or there is None or there.fills_batch(run.config.fraction)
-
-    return list(filter(possible, runs))
+    return [
+        each
+        for each in runs
+        if each.run in known or not (there := whole.get(_on_all(each))) or there.fills_batch(each.config.fraction)
+    ]
 
 
 def _on_all(run: Planned) -> tuple[str, ...]:
@@ -210,10 +201,8 @@ def _is_seed_of(other: RunConfig, first: RunConfig) -> bool:
 def _named(points: Sequence[Point], configs: Sequence[RunConfig]) -> dict[Point, Planned]:
     """The points with the names of their runs; settings are computed once for runs that differ only in the seed."""
     first = Identity(configs[0])
-    if _is_seed_of(configs[-1], configs[0]):
-        names = [first.with_seed(config.seed) for config in configs]
-    else:
-        names = [Identity(config).run for config in configs]
+    alike = _is_seed_of(configs[-1], configs[0])
+    names = [first.with_seed(config.seed) if alike else Identity(config).run for config in configs]
     return {point: Planned(point, config, run) for point, config, run in zip(points, configs, names, strict=True)}
 
 

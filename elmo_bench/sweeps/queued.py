@@ -202,14 +202,9 @@ def _row(submission: Submission, run: str, there: Mapping[str, Queued]) -> Queue
         return QueueRow("waiting", title, f" (job {waiting[0]}, {there[waiting[0]].reason})")
     if (submission.folder / CANCELLED).exists():
         return QueueRow("cancelled", title)
-    log = _log(submission.folder, jobs[::-1])
+    logs = (submission.folder / f"{job}_0_log.out" for job in reversed(jobs))
+    log = next(filter(Path.is_file, logs), None)
     return QueueRow("failed", title, f": {slurm.last_line(log)}; log: {log}" if log else ": ended before it began")
-
-
-def _log(folder: Path, jobs: Sequence[str]) -> Path | None:
-    """The log of the first of these jobs that has one."""
-    paths = (folder / f"{job}_0_log.out" for job in jobs)
-    return next((path for path in paths if path.is_file()), None)
 
 
 def cancel(results_root: Path) -> int:

@@ -40,13 +40,10 @@ def first_line(folder: Path, attempts: int) -> str:
 
 @dataclass(frozen=True)
 class JobJournal:
-    """The jobs of one run, in a file of lines `queued ID`, `queued ID after ID` and `started ID`.
+    """The jobs of one run, in a file of lines `queued ID`, `queued ID after ID` and `started ID`; it need not exist.
 
     The first line is added where the run is submitted, the others by its jobs (`start.sh`). It is kept on the file
     system that all nodes share. Short lines in append mode are whole on it.
-
-    Attributes:
-        path: of the file; it need not exist.
     """
 
     path: Path
@@ -75,7 +72,6 @@ class Attempt:
     """Is called in the job.
 
     Attributes:
-        title: of the run.
         command: that trains it, or goes on with it.
         record: the file that says it is finished.
         journal: of its jobs; it lies in the folder of the submission.

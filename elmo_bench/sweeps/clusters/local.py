@@ -44,8 +44,6 @@ def run_jobs(
     """Runs all jobs in order, at most `at_once` at a time; a failed job does not stop the others.
 
     Args:
-        jobs: the commands.
-        at_once: how many run at a time.
         ended: called whenever a job has ended; what it returns is printed or, on a terminal, shown until the next.
         gpus: are dealt out, as CUDA_VISIBLE_DEVICES names them; where there are fewer than jobs, they are shared.
         each: how many GPUs a job takes.

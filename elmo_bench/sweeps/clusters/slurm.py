@@ -58,9 +58,7 @@ def submit(
     Args:
         tasks: are pickled; what they print goes to `<id>_0_log.out` in the folder.
         folder: on a file system that all nodes share.
-        settings: of the cluster.
         job: what each job needs.
-        name: of the jobs in Slurm.
         after: what they wait for, as "afterany:12".
 
     Raises:
