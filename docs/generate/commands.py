@@ -17,26 +17,16 @@ def table() -> str:
     """The commands under their headings, with what they do and the page to read on, and the targets of `make`."""
     parts = []
     for heading, commands in HEADINGS.items():
-        rows = [(f"`elmo-bench {name}`", what, _link(name)) for name, what in commands.items()]
-        title = TITLES.get(heading, heading)
-        parts += [
-            f"### {title[:1].upper() if heading not in TITLES else title[:1]}{title[1:]}",
-            pipes(("command", "what it does", "more"), rows),
-        ]
+        on = {name: importlib.import_module(module(name)).COMMAND.page for name in commands}
+        rows = [(f"`elmo-bench {name}`", what, f"[{on[name]}]({on[name]}.md)") for name, what in commands.items()]
+        title = TITLES.get(heading, heading.capitalize())
+        parts += [f"### {title}", pipes(("command", "what it does", "more"), rows)]
     targets = re.findall(r"^([a-z-]+):.*## (.*)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    parts += [
-        "## Targets of make",
-        pipes(("target", "what it does"), [(f"`make {name}`", what) for name, what in targets]),
-    ]
-    return "\n\n".join(parts)
+    rows = [(f"`make {name}`", what) for name, what in targets]
+    return "\n\n".join([*parts, "## Targets of make", pipes(("target", "what it does"), rows)])
 
 
 def sweeps() -> str:
     """The sweeps and their titles."""
     names = sorted(path.stem for path in (ROOT / "conf" / "sweep").glob("*.yaml"))
     return pipes(("sweep", "what it compares"), [(f"`{name}`", tables.table(name).title) for name in names])
-
-
-def _link(name: str) -> str:
-    page = importlib.import_module(module(name)).COMMAND.page
-    return f"[{page}]({page}.md)"

@@ -41,13 +41,10 @@ def _code(text: str) -> str:
 def prediction(task: str) -> str:
     """An input, and what `predict task=TASK` writes for it; numbers are rounded."""
     answer = elmo_bench.load(task, accelerator="cpu").predict([INPUT[task]])[0]
-    return f"```json\n{_wrapped(answer)}\n```"
-
-
-def _wrapped(answer: Any) -> str:
     rounded = json.loads(json.dumps(answer), parse_float=lambda number: round(float(number), 2))
     text = json.dumps(rounded, ensure_ascii=False)
-    return textwrap.fill(text, 110, subsequent_indent=" ", break_long_words=False, break_on_hyphens=False)
+    text = textwrap.fill(text, 110, subsequent_indent=" ", break_long_words=False, break_on_hyphens=False)
+    return f"```json\n{text}\n```"
 
 
 def heads() -> str:
@@ -56,14 +53,6 @@ def heads() -> str:
     for task in in_order(pages.tasks()):
         card = json.loads((ROOT / "models" / "heads" / task / "card.json").read_text(encoding="utf-8"))
         metric = pages.compose([f"task={task}"]).task.monitor
-        vectors = card["variant"].get("vectors", "the scale's")
-        rows.append(
-            (
-                f"`{task}/`",
-                metric,
-                f"{card['metrics']['dev'][metric]:.1f}",
-                f"{card['metrics']['test'][metric]:.1f}",
-                vectors,
-            )
-        )
+        scores = (f"{card['metrics'][split][metric]:.1f}" for split in ("dev", "test"))
+        rows.append((f"`{task}/`", metric, *scores, card["variant"].get("vectors", "the scale's")))
     return pipes(("folder", "metric", "dev", "test", "word vectors"), rows)

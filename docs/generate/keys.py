@@ -27,27 +27,19 @@ BETWEEN = {"least": "at least {}", "above": "above {}", "below": "below {}", "mo
 def table() -> str:
     """The keys of every block, with default, bounds and meaning."""
     listed = [("the run itself", "", schema.RunConfig), *((f"`{name}`", name, cls) for name, cls in blocks().items())]
-    for kind, cls in schema.SOURCES.items():
-        if cls is not schema.BilmConfig:
-            listed.append((f"`bilm` of the kind {kind}", "bilm", cls))
+    listed += [(f"`bilm` of the kind {kind}", "bilm", cls) for kind, cls in schema.SOURCES.items() if cls in REPEATING]
     return "\n\n".join(f"### Keys of {title}\n\n{_block(name, cls)}" for title, name, cls in listed)
 
 
 def _block(name: str, cls: type) -> str:
     bounds = {schema.KEYS.get(f.name, f.name): f.metadata.get("bounds", {}) for f in fields(cls)}
-    rows = []
+    rows, repeated = [], REPEATED if cls in REPEATING else ()
     for each in described(cls, f"{name}." if name else "", schema.KEYS):
-        if (
-            (not name and "." in each.name)
-            or ".source." in each.name
-            or (cls in REPEATING and each.name.removeprefix("bilm.") in REPEATED)
-        ):
+        elsewhere = (not name and "." in each.name) or ".source." in each.name
+        if elsewhere or each.name.removeprefix("bilm.") in repeated:
             continue  # in a table of its own
-        limits = [
-            BETWEEN[kind].format(value)
-            for kind, value in bounds.get(each.name.rpartition(".")[2], {}).items()
-            if value is not None
-        ]
+        allowed = bounds.get(each.name.rpartition(".")[2], {})
+        limits = [BETWEEN[kind].format(value) for kind, value in allowed.items() if value is not None]
         default = "its file's" if each.default == REQUIRED else f"`{shown(each.default) or '[]'}`"
         rows.append((f"`{each.name}`", default, "; ".join([each.meaning, *limits])))
     return _table(("key", "default", "meaning"), rows)

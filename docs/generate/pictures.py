@@ -159,15 +159,6 @@ def _box(axes: Axes, box: Box) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     x, y, width, height, text, colour = box
-    place = (x - width / 2, y - height / 2)
-    axes.add_patch(
-        FancyBboxPatch(
-            place,
-            width,
-            height,
-            boxstyle="round,pad=0,rounding_size=0.08",
-            facecolor=(colour, 0.15),
-            edgecolor=colour,
-        )
-    )
+    style = {"boxstyle": "round,pad=0,rounding_size=0.08", "facecolor": (colour, 0.15), "edgecolor": colour}
+    axes.add_patch(FancyBboxPatch((x - width / 2, y - height / 2), width, height, **style))
     axes.text(x, y, text, ha="center", va="center", color=INK, linespacing=1.4)

@@ -108,14 +108,10 @@ def write() -> None:
     def with_output(found: re.Match[str]) -> str:
         printed, data = next(shown)
         if "image/svg+xml" in data:
-            write_text(PICTURE, _bare(data["image/svg+xml"]))
+            bare = re.sub(r"\s*<metadata>.*?</metadata>", "", data["image/svg+xml"], flags=re.DOTALL)  # has the date
+            write_text(PICTURE, bare.strip() + "\n")
         if found[3] is None:
             return found[0]
         return f"```{found[1]}\n{found[2]}```\n\n```{found[3]}\n{printed}```\n"
 
     write_text(PAGE, CELL.sub(with_output, text))
-
-
-def _bare(svg: str) -> str:
-    """Without the date, the same for the same numbers."""
-    return re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL).strip() + "\n"
