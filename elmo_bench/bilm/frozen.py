@@ -60,7 +60,9 @@ class FrozenEncoder:
                 self.places.clear()
                 missing = words
             for start in range(0, len(missing), WORDS):
-                self._remember(missing[start : start + WORDS])
+                some, first = missing[start : start + WORDS], len(self.places)
+                self.vectors[first : first + len(some)] = self.compute(some)
+                self.places.update(zip(some, range(first, first + len(some)), strict=True))
             rows = np.fromiter((self.places[word] for word in words), np.int64, len(words))
             return self.vectors[on_device(rows, self.vectors.device)]
 
@@ -68,11 +70,6 @@ class FrozenEncoder:
         """Drops the remembered vectors."""
         with self.lock:
             self.places.clear()
-
-    def _remember(self, words: list[str]) -> None:
-        first = len(self.places)
-        self.vectors[first : first + len(words)] = self.compute(words)
-        self.places.update(zip(words, range(first, first + len(words)), strict=True))
 
     def compute(self, words: Sequence[str]) -> Tensor:
         """(U, P), ignoring the remembered vectors; its working memory grows with U."""

@@ -48,7 +48,8 @@ def variant(run: RunConfig) -> dict[str, Any]:
     if run.sets:  # whose size it is
         changes.pop("task.words.size", None)
     if "vectors" in chosen and vectors_of(page) != vectors:  # the files that were typed, of which no page says more
-        changes = {key: value for key, value in changes.items() if not _decided_by_vectors(key)}
+        ours = "task.words.path", "task.words.size"
+        changes = {k: value for k, value in changes.items() if k not in ours and k.split(".")[0] != "vectors"}
     if not run.baseline and _source(run) != run.scale.bilm:
         chosen["bilm"] = "tuned" if isinstance(run.bilm, TunedConfig) else run.bilm.name
     kept = {key: value for key, value in changes.items() if not PATH_KEYS.fullmatch(key)}
@@ -100,11 +101,6 @@ def vectors_of(run: RunConfig) -> str:
     if path is not None:
         return Path(path).name
     return "random" if run.vectors.source == "page" else run.vectors.label
-
-
-def _decided_by_vectors(key: str) -> bool:
-    """Whether files of word vectors that no page names decide a key."""
-    return key in ("task.words.path", "task.words.size") or key.split(".")[0] == "vectors"
 
 
 @cache

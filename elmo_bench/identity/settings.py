@@ -60,7 +60,8 @@ def relevant(run: RunConfig, whole: bool = False) -> Plain:
     if run.trains_vectors:
         plain["vectors"] = identifying(run.vectors, whole)
     if run.sets:  # otherwise task.words says it all
-        plain["vectors"] = {"source": "sets", "sets": _sets(run)}
+        sets = {name: identifying(block) | _files(block, run.vectors_root) for name, block in run.vectors.sets.items()}
+        plain["vectors"] = {"source": "sets", "sets": dict(sorted(sets.items()))}
     plain["trainer"] = identifying(run.trainer, whole)
     if changing := {name: block for name, block in run.callbacks.items() if block and _changes(block)}:
         plain["callbacks"] = changing
@@ -72,12 +73,6 @@ def relevant(run: RunConfig, whole: bool = False) -> Plain:
 def _changes(block: Any) -> bool:
     """Whether a callback may change what is trained: all but those that only watch."""
     return not (isinstance(block, dict) and str(block.get("_target_")).rpartition(".")[2] in WATCHING)
-
-
-def _sets(run: RunConfig) -> Plain:
-    """The values of each vector set, and its files on this machine; in the order of `run.sets`."""
-    named = sorted(run.vectors.sets.items())
-    return {name: identifying(block) | _files(block, run.vectors_root) for name, block in named}
 
 
 def _files(block: VectorSetConfig, root: str | None) -> Plain:

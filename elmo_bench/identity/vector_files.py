@@ -29,10 +29,6 @@ def locate(wanted: VectorSetConfig, root: str | None) -> VectorFiles | None:
         vectors = Path(root or "", name)
         if vectors.is_file() and (not words or words.is_file()):
             return VectorFiles(vectors, words or None)
-    return _packaged(wanted)
-
-
-def _packaged(wanted: VectorSetConfig) -> VectorFiles | None:
     if wanted.package is None:
         return None
     folder = places.packaged(wanted.package)

@@ -39,23 +39,19 @@ def unpack(archive: Path, folder: Path, patterns: Sequence[str], limit: int) -> 
             the disk is full, or may not be written.
     """
     try:
-        _unpack(archive, folder, patterns, limit)
+        most = limits.RATIO * archive.stat().st_size
+        for member, path in _paths(archive):
+            most -= member.size
+            if most < 0:
+                raise UserError(f"unpacks to over {limits.RATIO} times its size", archive)
+            if not any(fnmatchcase(path, pattern) for pattern in patterns):
+                continue
+            limit -= member.size
+            if limit < 0:
+                raise UserError("holds more than its file in conf/data allows", archive)
+            _write(member, _inside(folder, path, archive), archive)
     except (*UNREADABLE, tarfile.TarError) as error:
         raise UserError(f"cannot be unpacked ({error or type(error).__name__}); is it damaged?", archive) from None
-
-
-def _unpack(archive: Path, folder: Path, patterns: Sequence[str], limit: int) -> None:
-    most = limits.RATIO * archive.stat().st_size
-    for member, path in _paths(archive):
-        most -= member.size
-        if most < 0:
-            raise UserError(f"unpacks to over {limits.RATIO} times its size", archive)
-        if not any(fnmatchcase(path, pattern) for pattern in patterns):
-            continue
-        limit -= member.size
-        if limit < 0:
-            raise UserError("holds more than its file in conf/data allows", archive)
-        _write(member, _inside(folder, path, archive), archive)
 
 
 def _paths(archive: Path) -> Iterator[tuple[_Member, str]]:

@@ -22,7 +22,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.places import LICENCES
 from elmo_bench.system.storage import integrity
 from elmo_bench.system.storage.disk import writing
-from elmo_bench.system.storage.files import replacing, write_text
+from elmo_bench.system.storage.files import replacing, write_bytes, write_text
 from elmo_bench.system.storage.hashing import content_sha256
 from elmo_bench.text.columns import Block, read_blocks
 from elmo_bench.text.conll2012 import find_files
@@ -71,9 +71,7 @@ def _write_texts(page: DataSet, root: Path, texts: Mapping[str, str]) -> None:
     for name, content in contents.items():
         _compare(root / name, hashlib.sha256(content).hexdigest(), page.files[name])
     for name, content in contents.items():
-        _folder(root / name)
-        with replacing(root / name, "wb") as file:
-            file.write(lzma.compress(content) if name.endswith(".xz") else content)
+        write_bytes(root / name, lzma.compress(content) if name.endswith(".xz") else content)
 
 
 def _copy(source: Path, target: Path, digest: str | None) -> None:
@@ -82,7 +80,8 @@ def _copy(source: Path, target: Path, digest: str | None) -> None:
         raise UserError("its archive has no such file", source)
     if digest is not None:
         _compare(target, content_sha256(source), digest)
-    _folder(target)
+    with writing(target.parent):
+        target.parent.mkdir(parents=True, exist_ok=True)
     with open(source, "rb") as content, replacing(target, "wb") as file:
         if target.suffix == ".xz":
             with lzma.open(file, "wb") as packed:
@@ -100,11 +99,6 @@ def _compare(path: Path, found: str, expected: str) -> None:
             f"not {expected[:12]}...; please report this",
             path,
         )
-
-
-def _folder(path: Path) -> None:
-    with writing(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
 
 
 def check_given(given: Given, root: Path) -> None:

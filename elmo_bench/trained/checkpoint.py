@@ -29,8 +29,9 @@ def load(checkpoint: str, remedy: str = REMEDY, task: str | None = None) -> dict
 
     if not Path(checkpoint).is_file():
         raise UserError("no such checkpoint; a run's record gives its path, relative to results_root", checkpoint)
-    if not _is_archive(checkpoint):
-        raise UserError(f"not a checkpoint of elmo_bench, or damaged; {remedy}", checkpoint)
+    with open(checkpoint, "rb") as file:
+        if file.read(2) != b"PK":  # as `torch.save` begins an archive
+            raise UserError(f"not a checkpoint of elmo_bench, or damaged; {remedy}", checkpoint)
     saved = load_checkpoint(checkpoint, remedy)
     try:
         _check_parts(saved)
@@ -63,12 +64,6 @@ def _check_parts(saved: Mapping[str, Any]) -> None:
             raise TypeError(f"{type(wrong[0]).__name__} for {kind.__name__}")
     for state in vocabularies.values():
         Vocabulary.restore(state)
-
-
-def _is_archive(path: str) -> bool:
-    """Whether a file begins as `torch.save` begins one."""
-    with open(path, "rb") as file:
-        return file.read(2) == b"PK"
 
 
 def _check_version(task: Mapping[str, Any], checkpoint: str) -> None:

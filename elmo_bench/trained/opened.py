@@ -100,9 +100,11 @@ class Trained:
         from elmo_bench.task import Windows
 
         reader: Any = self.reader
-        groups = [reader.windows(row) for row in rows] if isinstance(reader, Windows) else [[row] for row in rows]
+        if not isinstance(reader, Windows):
+            return self._one_by_one(rows)
+        groups = [reader.windows(row) for row in rows]
         parts = iter(self._one_by_one([part for group in groups for part in group]))
-        return [_surest(reader, list(islice(parts, len(group)))) for group in groups]
+        return [max(islice(parts, len(group)), key=lambda each: reader.confidence(each.prediction)) for group in groups]
 
     def _one_by_one(self, rows: Sequence[Any]) -> list[Answer]:
         from elmo_bench.layers.carried import carries, read_text
@@ -195,11 +197,6 @@ def answered(raw: Mapping[str, Any], row: Mapping[str, Any], fields: Sequence[st
     """An input object as it is, with the answer in a place of its own, and the words of what was tokenized here."""
     words = {field: row[field] for field in fields if field not in raw}
     return {**raw, PLACE: {**words, **described} if isinstance(described, Mapping) else described}
-
-
-def _surest(reader: Any, answers: list[Answer]) -> Answer:
-    """The answer to a row from those to its windows, the first of equals."""
-    return answers[0] if len(answers) == 1 else max(answers, key=lambda each: reader.confidence(each.prediction))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 
 from elmo_bench.bilm.card import CARD, is_private, read_card
 from elmo_bench.bilm.corpus import Corpus, TextSource
-from elmo_bench.bilm.lm import has_softmax, read_lm, read_vocabulary, softmax_files
+from elmo_bench.bilm.lm import has_softmax, read_lm
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.run import is_of, pretrain
 from elmo_bench.configuration.schema import TuningConfig
@@ -38,8 +38,9 @@ def tune(tuning: TuningConfig, work: Path, output: Path, about: Mapping[str, Any
     fitted = not has_softmax(parent[1].parent)
     if fitted:
         parent = _with_softmax(tuning, read, parent, work, force)
-    words = read_vocabulary(softmax_files(parent[1].parent)[1])
-    before = _perplexity(parent, work / "text")
+    lm, words = read_lm(*parent)
+    before = lm.perplexity(Corpus.read([TextSource(work / "text" / DEV)]), words, name=DEV)
+    del lm  # the training reads its own
     card = {
         **about,
         "softmax": "fitted to this text, all else frozen" if fitted else "the parent's",
@@ -87,13 +88,6 @@ def _train(
         recipe, work / "text", work / "training", output, tuning.compile, tuning.every, force, tuning.device,
         about=about,
     )  # fmt: skip
-
-
-def _perplexity(files: tuple[Path, Path], folder: Path) -> dict[str, Any]:
-    """The perplexity of a biLM on dev, as its card will have it after the tuning."""
-    lm, words = read_lm(*files)
-    corpus = Corpus.read([TextSource(folder / DEV)])
-    return lm.perplexity(corpus, words, name=DEV)
 
 
 def _described(read: TaskText, words: list[str]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ regard to capitals. Of equal sentences, such as SNLI's premises, one is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,9 +46,10 @@ def read(task: str, reader: Mapping[str, Any], changes: Mapping[str, Any] | None
     made: Reader = instantiate({**reader, **(changes or {})})
     splits = made.load()
     train, dev, test = (_lines(splits[split], made.fields) for split in ("train", "dev", "test"))
-    known_test = {line.lower() for line in test}
-    dev = _without(dev, known_test.__contains__)
-    kept = _without(train, (known_test | {line.lower() for line in dev}).__contains__)
+    known = {line.lower() for line in test}
+    dev = [line for line in dev if line.lower() not in known]
+    known |= {line.lower() for line in dev}
+    kept = [line for line in train if line.lower() not in known]
     for name, lines in (("train", kept), ("dev", dev)):
         if not lines:
             raise UserError(f"task={task} has no text to tune a biLM on: no sentence of its own in the {name} split")
@@ -60,7 +61,3 @@ def _lines(rows: Any, fields: Sequence[str]) -> list[str]:
     split = [rows.select_columns(list(fields))] if fields else []
     lines = (" ".join(" ".join(words).split()) for words in sentences(split, fields))
     return [line for line in dict.fromkeys(lines) if line]
-
-
-def _without(lines: Iterable[str], known: Callable[[str], bool]) -> list[str]:
-    return [line for line in lines if not known(line.lower())]

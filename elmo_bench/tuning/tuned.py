@@ -63,7 +63,12 @@ class TunedBilm:
         work = self.cache / "tuning" / fingerprint(os.path.realpath(self.folder))
         with held(work, f"another process is tuning the biLM {self.folder}; waiting for it", wait=True):
             if force or not self.check():
-                self._tune(work, force)
+                from elmo_bench.tuning.run import tune
+
+                print(f"tuning the biLM {self.bilm.parent} on the text of {self.tuning.task}", flush=True)
+                parent = {"name": self.bilm.parent, "sha256": sha256(self.weights)}
+                about = {"made": self._made(), "task": self.tuning.task, "parent": parent}
+                tune(self.tuning, work, self.folder, about, force)
         return self.folder
 
     def check(self) -> bool:
@@ -100,18 +105,6 @@ class TunedBilm:
         if card.get("made") != self._made():
             return f"was tuned by another recipe or on other text; {self.again}, another bilm.tuning.folder keeps it"
         return None
-
-    def _tune(self, work: Path, force: bool) -> None:
-        from elmo_bench.tuning.run import tune
-
-        name = f"the biLM {self.bilm.parent} on the text of {self.tuning.task}"
-        print(f"tuning {name}", flush=True)
-        about = {
-            "made": self._made(),
-            "task": self.tuning.task,
-            "parent": {"name": self.bilm.parent, "sha256": sha256(self.weights)},
-        }
-        tune(self.tuning, work, self.folder, about, force)
 
     def _made(self) -> str:
         """A hash of the recipe, with the content of its files."""

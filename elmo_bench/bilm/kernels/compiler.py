@@ -36,7 +36,8 @@ def built() -> Path:
     texts = [path.read_text(encoding="utf-8") for path in (SOURCE, *sorted(SOURCE.parent.glob("*.h")))]
     key = fingerprint([texts, list(FLAGS), compiler, stat.st_size, stat.st_mtime, _processor()])
     folder = places.machine_cache() / "kernels" / key
-    if not _whole(folder):
+    # A damaged library would end the process, and one that somebody else could write would run their code in it.
+    if not (private(folder) and is_made_here(folder / LIBRARY)):
         _compile([compiler, *FLAGS, str(SOURCE)], folder)
     return folder / LIBRARY
 
@@ -47,13 +48,6 @@ def _processor() -> list[str]:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
         return sorted({line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))})
     return [platform.machine(), platform.processor(), platform.node()]
-
-
-def _whole(folder: Path) -> bool:
-    """Whether the folder holds a library as it was built: a damaged one would end the process, one that somebody else
-    could write would run their code in it.
-    """
-    return private(folder) and is_made_here(folder / LIBRARY)
 
 
 def _compile(command: Sequence[str], folder: Path) -> None:

@@ -79,17 +79,14 @@ def pretrain(
         before = outputs.begun(output, CARD) if group.first else None
         trainer = Trainer(recipe, root, folder, every, compile, place, group, wandb)
         trainer.fit(stop)
-        card = _write(trainer, root, output, before, about or {}) if group.first else {}
+        card: dict = {}
+        if group.first:
+            with outputs.filled(output, CARD, before) as partial:
+                export(trainer.lm, trainer.words, partial, trainer.dtype)
+                measured = perplexities(partial, root, recipe.heldout, trainer.device)
+                card = write_card(partial, {**trainer.card(), **(about or {}), "perplexity": measured})
         group.wait()
     return card
-
-
-def _write(trainer: Trainer, root: Path, output: Path, before: bytes | None, about: Mapping[str, Any]) -> dict:
-    """Exports the biLM and computes perplexities; `output` appears only when it is complete. Under its lock."""
-    with outputs.filled(output, CARD, before) as partial:
-        export(trainer.lm, trainer.words, partial, trainer.dtype)
-        measured = perplexities(partial, root, trainer.recipe.heldout, trainer.device)
-        return write_card(partial, {**trainer.card(), **about, "perplexity": measured})
 
 
 def export(lm: BidirectionalLM, words: list[str], folder: Path, dtype: torch.dtype = torch.float16) -> None:

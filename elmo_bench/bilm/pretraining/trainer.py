@@ -129,6 +129,7 @@ class Trainer:
             UserError: a loss, gradient or weight is not finite, or the memory runs out.
         """
         recipe, end, saved = self.recipe, self.recipe.end(stop), time.monotonic()
+        doing = f"training on {recipe.rows * recipe.steps} tokens ({recipe.rows} rows of {recipe.steps} steps)"
         started = saved - self.seconds
         columns = TextColumn("biLM"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         columns = (*columns, TextColumn("{task.fields[info]}"))
@@ -139,7 +140,7 @@ class Trainer:
         ):
             bar = progress.add_task("", total=recipe.updates, completed=self.update, info="")
             for batch in islice(self._batches(), max(0, end - self.update)):
-                with explained(self._doing, SMALLER):
+                with explained(lambda: doing, SMALLER):
                     loss = self._step(batch.to(self.device))
                 self.update += 1
                 self.seconds = time.monotonic() - started
@@ -255,10 +256,6 @@ class Trainer:
             f"update {fault.step}: the {fault.what} is {fault.value} at learning rate {rate:g}; {saved}; "
             "lower recipe.lr or recipe.clip"
         )
-
-    def _doing(self) -> str:
-        tokens = self.recipe.rows * self.recipe.steps
-        return f"training on {tokens} tokens ({self.recipe.rows} rows of {self.recipe.steps} steps)"
 
     @property
     def _checkpoint(self) -> Path:
