@@ -64,20 +64,16 @@ def read(block: Any, own: list[str]) -> Any:
             raise UserError(f"trainer.{name}: there is no such key, and no such argument; {choices(name, known)}")
         if value is None:
             continue
-        _check(name, value)
+        if name in LEAST:
+            checks.whole(value, f"trainer.{name}", LEAST[name])
+        else:
+            checks.one_of(value, f"trainer.{name}", WORDS.get(name, (True, False)))
         if value != (PASSED | AROUND)[name]:
             part = "lightning" if name in PASSED else "around"
             kept[part] = {**kept.get(part, {}), name: value}
     if (precision := str(kept.get("precision"))) in PRECISIONS:
         kept["precision"] = PRECISIONS[precision]
     return kept | _devices(kept)
-
-
-def _check(name: str, value: Any) -> None:
-    if name in LEAST:
-        checks.whole(value, f"trainer.{name}", LEAST[name])
-    else:
-        checks.one_of(value, f"trainer.{name}", WORDS.get(name, (True, False)))
 
 
 def _devices(block: dict[str, Any]) -> dict[str, Any]:

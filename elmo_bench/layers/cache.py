@@ -54,6 +54,7 @@ class ActivationCache:
         if not source.cacheable or source.sha256 is None:
             raise ValueError("only layers that are a function of files and of one sentence can be cached")
         self.source, self.layer = source, layer
+        self.n_layers, self.width, self.sha256 = source.n_layers, source.width, source.sha256
         doubled = source.doubled_first_layer and not layer
         self.blocks = Blocks(source.n_layers if layer is None else 1, source.width, doubled)
         self.identity = {"format": FORMAT, "weights": source.sha256, **source.settings, "dtype": DTYPE.name}
@@ -69,18 +70,6 @@ class ActivationCache:
     def of_layer(self, layer: int) -> ActivationCache:
         """A cache beside this one, of one layer of the same source; it fills much less of the disk."""
         return type(self)(self.source, self.folder.parent, layer)
-
-    @property
-    def width(self) -> int:
-        return self.source.width
-
-    @property
-    def n_layers(self) -> int:
-        return self.source.n_layers
-
-    @property
-    def sha256(self) -> str | None:
-        return self.source.sha256
 
     def layers(self, sentences: Sentences) -> Tensor:
         """(B, n_layers, T, W) float32 on the CPU, zero-padded; (B, 1, T, W) if only one layer is stored."""

@@ -162,14 +162,9 @@ class TaggingReader:
 
     def collate(self, rows: Sequence[Row]) -> Batch:
         """Text field "tokens"; label "tags" (B, T) int64 if all rows have tags, 0 (O) at padding."""
-        text = pad_tokens(
-            [row["tokens"] for row in rows],
-            self.vocabularies["words"],
-            self.vocabularies["chars"],
-            lower=self.lower,
-            char_limit=self.char_limit,
-        )
-        known, labels = self.vocabularies["labels"], {}
+        words, chars, known = (self.vocabularies[name] for name in ("words", "chars", "labels"))
+        text = pad_tokens([row["tokens"] for row in rows], words, chars, lower=self.lower, char_limit=self.char_limit)
+        labels = {}
         if all(row.get("tags") is not None for row in rows):
             labels["tags"] = pad([[known[tag if tag in known else "O"] for tag in row["tags"]] for row in rows])
         return Batch(list(rows), {"tokens": text}, labels)

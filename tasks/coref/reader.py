@@ -14,20 +14,10 @@ import torch
 from elmo_bench.configuration.checks import whole
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
+from elmo_bench.text import conll2012
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.brackets import write_mentions
-from elmo_bench.text.conll2012 import (
-    END,
-    NO_SINGLETONS,
-    SPEAKER,
-    WORD,
-    Document,
-    begin,
-    read_documents,
-    read_split,
-    with_words,
-    write_sentence,
-)
+from elmo_bench.text.conll2012 import END, NO_SINGLETONS, SPEAKER, WORD
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import are_words, document_of
 from elmo_bench.text.source import SPLITS, tables
@@ -106,7 +96,7 @@ class CorefReader:
 
     def _rows(self, split: str) -> list[Row]:
         rows = []
-        for document in read_split(self.data, split):
+        for document in conll2012.read_split(self.data, split):
             if document.sentences:
                 row = _row(document)
                 clusters = [each for each in document.clusters() if len(each) > 1 or self.keep_singletons]
@@ -149,18 +139,15 @@ class CorefReader:
         Labels, N being the number of words: "speakers" (N,), a number for each name in the batch; "genres" (B,); and if
         all rows have clusters "mentions" (M, 4): document, first word in it, number of words - 1, cluster. All int64.
         """
-        text = pad_tokens(
-            [unslashed(sentence) for row in rows for sentence in row["sentences"]],  # rows of raw text keep its words
-            self.vocabularies["words"],
-            self.vocabularies["chars"],
-            lower=self.lower,
-            char_limit=self.char_limit,
-        )
+        texts = [
+            unslashed(sentence) for row in rows for sentence in row["sentences"]
+        ]  # rows of raw text keep its words
+        known = self.vocabularies["words"], self.vocabularies["chars"]
+        text = pad_tokens(texts, *known, lower=self.lower, char_limit=self.char_limit)
         numbers: dict[str, int] = {}
+        speakers = [numbers.setdefault(name, len(numbers)) for row in rows for name in row["speakers"]]
         labels = {
-            "speakers": torch.tensor(
-                [numbers.setdefault(name, len(numbers)) for row in rows for name in row["speakers"]]
-            ),
+            "speakers": torch.tensor(speakers),
             "genres": torch.tensor([self.vocabularies["genres"][row["genre"]] for row in rows]),
         }
         if all(row.get("clusters") is not None for row in rows):
@@ -200,7 +187,7 @@ class CorefReader:
 
     def from_file(self, path: str) -> list[Row]:
         """A row without clusters for each part of a document. Raises `UserError` as `read_documents`."""
-        return list(map(_row, with_words(read_documents(path))))
+        return list(map(_row, conll2012.with_words(conll2012.read_documents(path))))
 
     def official(self, predictions: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> str:
         """A CoNLL-2012 file with the clusters; a document without a name gets its number.
@@ -215,21 +202,21 @@ class CorefReader:
             name, part = row.get("document", f"document {number}"), row.get("part", "000")
             if name.startswith("#"):
                 raise UserError(f"a line that begins with # is a comment: give the document {name!r} another name")
-            if (key := Document(name, part, [], Path(), number).key) in seen:
+            if (key := conll2012.Document(name, part, [], Path(), number).key) in seen:
                 raise UserError(f'documents need a "document" or "part" of their own; {name!r}, {part!r} occurs twice')
             seen.add(key)
             mentions = [Span(str(i), m[0], m[1] + 1) for i, each in enumerate(prediction["clusters"]) for m in each]
             words = sum(map(len, row["sentences"]))
             columns = iter(zip(write_mentions(mentions, words), row["speakers"], strict=True))
-            lines.append(begin(name, part))
+            lines.append(conll2012.begin(name, part))
             for sentence in row["sentences"]:
                 cells, speakers = zip(*islice(columns, len(sentence)), strict=True)
-                lines.append(write_sentence(name, part, {WORD: sentence, SPEAKER: speakers, -1: cells}))
+                lines.append(conll2012.write_sentence(name, part, {WORD: sentence, SPEAKER: speakers, -1: cells}))
             lines.append(END)
         return "".join(lines)
 
 
-def _row(document: Document) -> Row:
+def _row(document: conll2012.Document) -> Row:
     """A row without clusters, with the words as in the file."""
     return {
         "document": document.name,

@@ -13,23 +13,10 @@ import torch
 from elmo_bench.configuration.checks import one_of, whole
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
-from elmo_bench.text import documents, tags
+from elmo_bench.text import conll2012, documents, tags
 from elmo_bench.text.batching import pad, pad_tokens
 from elmo_bench.text.brackets import write_spans
-from elmo_bench.text.conll2012 import (
-    END,
-    FRAME,
-    LEMMA,
-    ONLY_VERBS,
-    WORD,
-    ConllSentence,
-    Predicate,
-    begin,
-    read_documents,
-    read_split,
-    with_words,
-    write_sentence,
-)
+from elmo_bench.text.conll2012 import END, FRAME, LEMMA, ONLY_VERBS, WORD
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import are_words, sentence_of
 from elmo_bench.text.source import SPLITS, tables
@@ -105,7 +92,7 @@ class SrlReader:
         """The rows of a split; prints how many arguments lie inside others, if any."""
         rows: list[Row] = []
         inside: list[str] = []  # places of arguments inside others
-        found = read_split(self.data, split)
+        found = conll2012.read_split(self.data, split)
         sentences = ((document.name, sentence) for document in found for sentence in document.sentences)
         for number, (document, sentence) in enumerate(sentences):
             words, pos = sentence.words, sentence.pos
@@ -174,7 +161,7 @@ class SrlReader:
         `UserError` as `read_documents`.
         """
         rows, left_out = [], 0
-        for document in with_words(read_documents(path)):
+        for document in conll2012.with_words(conll2012.read_documents(path)):
             for sentence in document.sentences:
                 named, pos = sentence.predicates(), sentence.pos
                 found = [
@@ -198,7 +185,7 @@ class SrlReader:
         for prediction, row in zip(predictions, rows, strict=True):
             name, part = row.get("document", "document"), row.get("part", "000")
             if (name, part) != before:
-                lines += [END] * (before is not None) + [begin(name, part)]
+                lines += [END] * (before is not None) + [conll2012.begin(name, part)]
                 before = name, part
             words, places = row["tokens"], row["predicates"]
             lemmas, frames = ["-"] * len(words), ["-"] * len(words)
@@ -210,11 +197,12 @@ class SrlReader:
                 write_spans([Span(each["label"], each["start"], each["end"]) for each in by_place[place]], len(words))
                 for place in sorted(places)
             ]
-            lines.append(write_sentence(name, part, {WORD: words, LEMMA: lemmas, FRAME: frames}, arguments))
+            columns = {WORD: words, LEMMA: lemmas, FRAME: frames}
+            lines.append(conll2012.write_sentence(name, part, columns, arguments))
         return "".join([*lines, END]) if lines else ""
 
 
-def _tags(sentence: ConllSentence, predicate: Predicate) -> tuple[list[str], list[str], list[int]]:
+def _tags(sentence: conll2012.ConllSentence, predicate: conll2012.Predicate) -> tuple[list[str], list[str], list[int]]:
     """IOB2 tags of the arguments that lie in no other, those of the others, and the lines at which these begin.
 
     A word has one label, so that the model learns the outer argument alone; the metric counts both.
