@@ -13,9 +13,9 @@ from elmo_bench.nn.crf import CRF
 from elmo_bench.nn.dropout import VariationalDropout
 from elmo_bench.nn.lstm import BiLSTM
 from elmo_bench.nn.numerics import ScoreLinear
-from elmo_bench.task import Batch, Embedded, Row
+from elmo_bench.task import Batch, Embedded
 from elmo_bench.text import tags
-from elmo_bench.text.raw import extent
+from elmo_bench.text.raw import labelled
 from elmo_bench.text.vocabulary import Vocabulary
 
 
@@ -90,11 +90,6 @@ class TaggingHead(nn.Module):
         text also its "characters" [start, end).
         """
         return [
-            {"tags": sequence, self.described: [_span(span, row) for span in tags.spans(sequence)]}
+            {"tags": sequence, self.described: [labelled(row, span) for span in tags.spans(sequence)]}
             for sequence, row in zip(predictions, batch.rows, strict=True)
         ]
-
-
-def _span(span: tags.Span, row: Row) -> dict[str, Any]:
-    where = extent(row, row["tokens"], span.start, span.end)
-    return {"label": span.type, "start": span.start, "end": span.end, **where}

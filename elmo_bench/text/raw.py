@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.text.tags import Span
 from elmo_bench.text.tokenizer import sentence_lengths, words
 
 EXPECTED = 'expected {"tokens": [...]} or {"text": "..."}'
@@ -72,3 +73,9 @@ def extent(row: Mapping[str, Any], tokens: list[str], start: int, end: int) -> d
         return {"text": " ".join(tokens[start:end])}
     first, last = row["places"][start][0], row["places"][end - 1][1]
     return {"text": row["text"][first:last], "characters": [first, last]}
+
+
+def labelled(row: Mapping[str, Any], span: Span) -> dict[str, Any]:
+    """The "label" of a span of a row's "tokens", its words ["start", "end"), and their `extent`."""
+    where = extent(row, row["tokens"], span.start, span.end)
+    return {"label": span.type, "start": span.start, "end": span.end, **where}

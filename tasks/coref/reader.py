@@ -139,9 +139,8 @@ class CorefReader:
         Labels, N being the number of words: "speakers" (N,), a number for each name in the batch; "genres" (B,); and if
         all rows have clusters "mentions" (M, 4): document, first word in it, number of words - 1, cluster. All int64.
         """
-        texts = [
-            unslashed(sentence) for row in rows for sentence in row["sentences"]
-        ]  # rows of raw text keep its words
+        # Rows of raw text keep its words.
+        texts = [unslashed(sentence) for row in rows for sentence in row["sentences"]]
         known = self.vocabularies["words"], self.vocabularies["chars"]
         text = pad_tokens(texts, *known, lower=self.lower, char_limit=self.char_limit)
         numbers: dict[str, int] = {}

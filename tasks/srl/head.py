@@ -14,7 +14,7 @@ from elmo_bench.nn.highway_lstm import AlternatingHighwayLSTM
 from elmo_bench.nn.numerics import ScoreLinear
 from elmo_bench.task import Batch, Embedded, Row
 from elmo_bench.text import tags
-from elmo_bench.text.raw import extent
+from elmo_bench.text.raw import labelled
 from elmo_bench.text.vocabulary import Vocabulary
 
 
@@ -92,18 +92,9 @@ class SrlHead(nn.Module):
         return answers
 
     def _frame(self, row: Row, predicate: int, path: list[int]) -> dict[str, Any]:
-        words = row["tokens"]
-        spans = tags.spans([self.labels[tag] for tag in path])
-        arguments = [
-            {"label": span.type, "start": span.start, "end": span.end, **extent(row, words, span.start, span.end)}
-            for span in spans
-        ]
-        return {
-            "predicate": predicate,
-            "word": words[predicate],
-            "arguments": arguments,
-            "brackets": brackets(words, spans),
-        }
+        words, spans = row["tokens"], tags.spans([self.labels[tag] for tag in path])
+        frame = {"predicate": predicate, "word": words[predicate]}
+        return {**frame, "arguments": [labelled(row, span) for span in spans], "brackets": brackets(words, spans)}
 
 
 def _loss(emissions: Tensor, gold: Tensor, mask: Tensor) -> Tensor:
