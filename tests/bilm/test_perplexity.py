@@ -10,13 +10,13 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.bilm.lm import BidirectionalLM
+from elmo_bench.bilm.corpus import Corpus, TextSource
+from elmo_bench.bilm.lm import BidirectionalLM, load_lm
 from elmo_bench.bilm.pretraining.run import export
 from elmo_bench.commands.bilm import perplexity
 from elmo_bench.commands.use import compare
 from elmo_bench.commands.use.embed import embed
 from elmo_bench.system.errors import UserError
-from tests.bilm.pretraining.test_lm import reference_outputs
 from tests.reference_bilm import Files, ReferenceBiLM, write_random
 
 WORDS = ["<S>", "</S>", "<UNK>", "the", "boat", "came", "in"]
@@ -46,33 +46,15 @@ def arguments(bilm: Files, **given) -> list[str]:
     return [f"{key}={value}" for key, value in ({"options": bilm.options, "weights": bilm.weights} | given).items()]
 
 
-def expected(files: Files, softmax: dict[str, np.ndarray]) -> tuple[float, float]:
-    """Forward and backward perplexity of TEXT: word by word, from zeros, the state running on over sentences."""
-    reference, found = ReferenceBiLM(files), []
-    for direction, turn in enumerate((1, -1)):
-        opening, closing = ("<S>", "</S>")[::turn]
-        inputs, targets = [], []
-        for line in TEXT.splitlines():
-            words = line.split()[::turn]
-            inputs += [opening, *words]
-            targets += [*words, closing]
-        outputs = reference_outputs(reference, inputs, direction)
-        logits = outputs @ softmax["weight"].T + softmax["bias"]  # (T, V)
-        log_p = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-        places = [WORDS.index(word) if word in WORDS else WORDS.index("<UNK>") for word in targets]
-        found.append(math.exp(-np.mean([log_p[t, place] for t, place in enumerate(places)])))
-    return found[0], found[1]
-
-
-def test_the_command_gives_the_perplexity_of_plain_numpy(bilm, text, call):
+def test_the_command_gives_the_perplexity_of_the_biLM_from_zeros(bilm, text, call):
+    """That of `lm.perplexity`, which tests/bilm/pretraining/test_lm.py compares with plain NumPy."""
     code, out, _ = call(perplexity, *arguments(bilm, text=text))
     assert code == 0
     measured = json.loads(out)
-    softmax = {name: x.astype(np.float64) for name, x in load_file(bilm.weights.parent / "softmax.safetensors").items()}
-    forward, backward = expected(bilm, softmax)
-    assert measured["forward"] == pytest.approx(forward, rel=1e-5)
-    assert measured["backward"] == pytest.approx(backward, rel=1e-5)
-    assert measured["mean"] == pytest.approx((forward + backward) / 2, rel=1e-5)
+    lm, words = load_lm(bilm.weights.parent)
+    expected = lm.perplexity(Corpus.read([TextSource(text)]), words)
+    for key in ("forward", "backward", "mean"):
+        assert measured[key] == pytest.approx(expected[key], rel=1e-5)
     assert (measured["predictions"], measured["sentences"], measured["words"]) == (17, 3, 14)
     assert (measured["vocabulary"], measured["unknown_words"], measured["distinct_unknown_words"]) == (7, 5, 4)
 

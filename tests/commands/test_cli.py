@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from elmo_bench.commands.compare import score
 from elmo_bench.commands.run import reproduce, train
 from elmo_bench.commands.use import predict
 from elmo_bench.configuration import pages
@@ -275,17 +274,6 @@ def test_flags_may_stand_between_overrides(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["train", "task=ner", "-m", "seed=1,2", "--cfg", "job", "arm=baseline"])
     train._check_flags()
     assert sys.argv == ["train", "task=ner", "seed=1,2", "arm=baseline", "-m", "--cfg", "job"]
-
-
-# score
-
-
-def test_score_prints_one_json_object_and_nothing_else(call, bench):
-    gold = bench.data / "toy" / "dev.txt"
-    status, out, err = call(score, "task=toy", f"gold={gold}", f"predictions={gold}")
-    assert (status, err) == (0, "")
-    assert json.loads(out) == {"accuracy": 100.0}
-    assert out.count("\n") == 1
 
 
 def test_an_error_of_the_code_itself_keeps_its_traceback(monkeypatch):

@@ -31,6 +31,7 @@ from elmo_bench.system.terminal.command import (
     whole,
 )
 from tests.conftest import PATIENCE
+from tests.drill import documents
 
 pytestmark = pytest.mark.slow
 
@@ -159,7 +160,7 @@ from elmo_bench import __main__
 heavy = {"torch", "pytorch_lightning", "datasets", "pandas", "wandb", "h5py", "gensim", "matplotlib", "scipy"}
 loaded = {}
 for what, arguments in json.loads(sys.argv[1]).items():
-    sys.argv = ["elmo-bench", "train", *arguments]
+    sys.argv = ["elmo-bench", *arguments]
     try:
         __main__.main()
     except SystemExit as end:
@@ -169,17 +170,33 @@ print(json.dumps(loaded))
 """
 
 
-def test_help_errors_and_recorded_runs_load_nothing_that_trains(tmp_path):
+ANSWERS = {f"{part}{n}": text for part in "ab" for n, text in ((1, "Mira Tolk"), (2, "1,000"))}
+SCORED = {  # gold, and where it has another format, predictions
+    "ner": [documents.NER.partition("\n")[2]], "srl": [documents.CONLL], "coref": [documents.CONLL],
+    "snli": ["neutral\n"], "sst5": ["3\n"], "squad": [json.dumps(documents.SQUAD), json.dumps(ANSWERS)],
+}  # fmt: skip
+
+
+def test_help_errors_recorded_runs_and_scores_load_nothing_that_trains(tmp_path):
     chosen = ["task=ner", f"results_root={tmp_path}", "seed=1"]
     path = store.place(tmp_path, "mini", "ner", Identity(schema.typed(pages.compose(chosen))).run)
     path.parent.mkdir(parents=True)
     shutil.copy(places.ROOT / "results" / "runs" / "mini" / "ner" / path.name, path)
-    calls = {"help": ["--help"], "a wrong key": ["sed=1"], "a wrong page": ["task=nre"], "a recorded run": chosen}
+    typed = {"help": ["--help"], "a wrong key": ["sed=1"], "a wrong page": ["task=nre"], "a recorded run": chosen}
+    calls = {what: ["train", *arguments] for what, arguments in typed.items()}
+    for task, texts in SCORED.items():
+        gold, predictions = (tmp_path / f"{task} {i}" for i in (0, -1))
+        gold.write_text(texts[0])
+        predictions.write_text(texts[-1])
+        calls[task] = ["score", f"task={task}", f"gold={gold}", f"predictions={predictions}"]
     done = python("-c", LOADED, json.dumps(calls))
     assert "not run again" in done.stdout, done.stderr
-    loaded = json.loads(done.stdout.splitlines()[-1])
+    *scores, last = done.stdout.splitlines()[-1 - len(SCORED) :]
+    loaded = json.loads(last)
     assert [loaded[f"status of {what}"] for what in ("a wrong key", "a wrong page")] == [2, 2]
-    assert [loaded[what] for what in calls] == [[]] * 4
+    assert [loaded[what] for what in typed] == [[]] * 4
+    assert not {"torch", "datasets", "pytorch_lightning"} & {*loaded["squad"]}  # the last one
+    assert [{*json.loads(line).values()} for line in scores] == [{100.0}] * 6
 
 
 # Declarations.
@@ -259,11 +276,6 @@ def installed(tmp_path_factory):
     return site, work
 
 
-def from_wheel(installed, *arguments: str) -> subprocess.CompletedProcess[str]:
-    site, work = installed
-    return console_command(*arguments, cwd=work, PYTHONPATH=str(site))
-
-
 @pytest.fixture
 def stranger(installed):
     """What somebody else has put into the folder to work in: code, heads and biLMs under the project's names."""
@@ -277,13 +289,6 @@ def stranger(installed):
     yield
     for path in placed:
         path.unlink()
-
-
-@pytest.mark.usefixtures("stranger")
-def test_a_wheel_scores(installed):
-    (installed[1] / "labels.txt").write_text("3\n0\n")
-    done = from_wheel(installed, "score", "task=sst5", "gold=labels.txt", "predictions=labels.txt")
-    assert done.stdout == '{"accuracy": 100.0}\n', done.stderr
 
 
 SCRIPT = """
@@ -312,9 +317,11 @@ def test_a_wheel_predicts_embeds_and_reports_whatever_the_current_folder_holds(i
     (tmp_path / "script.py").write_text(SCRIPT)
     (work / "in.jsonl").write_text(json.dumps({"text": "Ida sang in Oslo ."}) + "\n")
     (work / "in.txt").write_text("Ida sang in Oslo .\n")
+    (work / "labels.txt").write_text("3\n0\n")
     commands = [
         ["predict", "task=ner", "input=in.jsonl", "output=out.jsonl"], ["embed", "input=in.txt", "output=out.hdf5"],
-        ["report"], ["train", "--help"], ["train", "task=ner", "scale=open", "--cfg", "job", "--resolve"],
+        ["score", "task=sst5", "gold=labels.txt", "predictions=labels.txt"], ["report"], ["train", "--help"],
+        ["train", "task=ner", "scale=open", "--cfg", "job", "--resolve"],
     ]  # fmt: skip
     asked = str(tmp_path / "script.py"), json.dumps(commands)
     done = python(*asked, cwd=work, PYTHONPATH=str(site), HOME=str(work))
@@ -326,6 +333,7 @@ def test_a_wheel_predicts_embeds_and_reports_whatever_the_current_folder_holds(i
     own = work / "results" / "own"
     assert sorted(path.name for path in own.iterdir()) == ["README.md", "report.html", "report.json"]
     assert "make" not in (own / "README.md").read_text()
+    assert '{"accuracy": 100.0}\n' in done.stdout
     assert re.search("task= +coref, ner,", done.stdout)
     assert str(site / "elmo_bench" / "models" / "open" / "weights.hdf5") in done.stdout, done.stderr
     assert f"cache_root: {work}/.cache/elmo_bench\n" in done.stdout
@@ -335,8 +343,11 @@ def test_a_wheel_predicts_embeds_and_reports_whatever_the_current_folder_holds(i
     assert {path for path in site.rglob("*") if "__pycache__" not in path.parts} == before
 
 
+@pytest.mark.usefixtures("stranger")
 def test_a_wheel_names_no_make_where_data_is_missing(installed):
-    done = from_wheel(installed, "train", "task=ner", "scale=open", "arm=baseline", "vectors=turian")  # in no package
+    site, work = installed
+    asked = "train", "task=ner", "scale=open", "arm=baseline", "vectors=turian"  # which are in no package
+    done = console_command(*asked, cwd=work, PYTHONPATH=str(site))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 3)  # data and word vectors
     assert done.stderr.startswith("error: ")
     assert "data_root=FOLDER" in done.stderr

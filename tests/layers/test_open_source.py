@@ -41,13 +41,6 @@ def test_a_cache_is_made_where_it_is_asked_for_and_the_source_allows_it(block, t
     assert isinstance(open_source({**block, "state": "carry"}, cache_root=tmp_path, cached=True), BilmLayers)
 
 
-def test_the_digest_is_checked(block):
-    sha256 = open_source(block).sha256
-    assert open_source(block, check_sha256=sha256).sha256 == sha256
-    with pytest.raises(UserError, match=r"weights.hdf5 .*: not the weights that the model was trained with"):
-        open_source(block, check_sha256="0" * 64)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -235,17 +235,12 @@ def test_a_finding_names_the_biLM_and_the_tags(monkeypatch):
     assert row.verdict == "not tested"
 
 
-def test_two_studies_of_one_biLM_are_two_rows(monkeypatch):
-    listed = [study("open", layers("open", "XPOS", value), sentences=value) for value in (-0.5, 0.7)]
-    found = of_study(monkeypatch, "pos", listed, **ASKED)
-    assert [row.verdict for row in found] == ["shown", "contradicted"]
-    assert [row.note.rpartition("; ")[2] for row in found] == [f"record {each.id}" for each in listed]
-
-
-def test_two_studies_of_one_biLM_are_both_in_the_picture(monkeypatch):
+def test_two_studies_of_one_biLM_are_two_rows_and_both_in_the_picture(monkeypatch):
     listed = [study("open", layers("open", "XPOS", value), sentences=value) for value in (-0.5, 0.7)]
     with monkeypatch.context() as patch:
         found = of_study(patch, "pos", listed, **ASKED)
+    assert [row.verdict for row in found] == ["shown", "contradicted"]
+    assert [row.note.rpartition("; ")[2] for row in found] == [f"record {each.id}" for each in listed]
     rows = glance([Evaluated(Finding("It helps", "section 9", **ASKED), "open", "", found)]).rows
     assert [row[1] for row in rows] == ["✓ -0.50", "✗ +0.70"]
 

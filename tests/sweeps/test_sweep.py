@@ -279,13 +279,6 @@ def test_what_a_sweep_costs_is_said_before_it_starts(toy, monkeypatch, capsys):
     assert "without 3 of which none" in told
 
 
-def test_nothing_runs_if_only_the_table_is_asked_for(toy, monkeypatch):
-    monkeypatch.setattr(local, "run_jobs", None)
-    outcome = local.run_missing(planned(toy, run=False))
-    assert outcome.line().startswith("places: 0 of 2 runs are recorded, 2 missing; to go on: ")
-    outcome.raise_first()
-
-
 def test_each_run_is_a_process_of_one_run(toy, monkeypatch):
     commands = []
     monkeypatch.setattr(local, "run_jobs", lambda jobs, *_: commands.extend(jobs))

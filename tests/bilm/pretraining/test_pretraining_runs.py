@@ -180,6 +180,7 @@ NUMBERS = {
     "recipe.lr=nan": "recipe.lr=nan", "recipe.clip=0": "recipe.clip=0", "recipe.seed=-1": "recipe.seed=-1",
     "+recipe.betas=[0.9]": "recipe.betas=[0.9]", "+recipe.dropout=inf": "recipe.dropout=inf", "every=nan": "every=nan",
     "stop=-1": "stop=-1", "recipe.text=[[train.txt,0]]": "train.txt=0", "recipe.steps=1.5": "recipe.steps=1.5",
+    "recipe.lr=0": "recipe.lr=0",
 }  # fmt: skip
 
 

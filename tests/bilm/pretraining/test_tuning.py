@@ -3,7 +3,6 @@
 import json
 import math
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,12 +23,10 @@ from elmo_bench.identity.identity import Identity
 from elmo_bench.mini.data import ensure_data
 from elmo_bench.records import studies
 from elmo_bench.running.launch import train
-from elmo_bench.sweeps.pages import points
 from elmo_bench.system.errors import UserError
 from elmo_bench.tuning import TunedBilm, text
 from elmo_bench.tuning.table import interval
 from tests.bilm.pretraining.answers import answer, content, one_line
-from tests.bilm.pretraining.test_lm_training import recipe
 from tests.reference_bilm import write_random
 
 SIZES = {
@@ -280,13 +277,6 @@ def test_a_run_with_a_tuned_biLM_says_what_it_comes_from(bench, whole):
     assert Identity(schema.typed(pages.compose([*chosen, "bilm.tuning.every=9"]))).run == before
 
 
-@pytest.mark.parametrize(("sweep", "changed"), [("finetune", {"bilm": "tuned"}), ("joint", {"elmo.finetune": "joint"})])
-def test_a_sweep_compares_the_frozen_biLM_with_the_other(sweep, changed):
-    runs = [schema.typed(pages.compose(["task=ner", *point])) for point in points(sweep, ["task=ner"], [1])]
-    assert [variant(run) for run in runs] == [{}, changed]
-    assert [run.elmo.finetune for run in runs] == ["none", changed.get("elmo.finetune", "none")]
-
-
 # What is refused.
 
 
@@ -347,9 +337,3 @@ def test_half_a_softmax_is_no_softmax(bench, whole):
 def cannot_be_read(folder: Path) -> None:
     with pytest.raises(UserError, match="not the softmax of this biLM"):
         load_lm(folder)
-
-
-def test_only_tuning_takes_learning_rate_0():
-    assert replace(recipe(), lr=0, parent=("options.json", "weights.hdf5")).lr == 0
-    with pytest.raises(UserError, match=r"recipe\.lr=0"):
-        recipe(lr=0)
