@@ -89,15 +89,6 @@ NUMBERS = [[round(0.1 * i - 0.25 * k, 3) for k in range(4)] for i in range(len(W
 VECTORS = "".join(f"{word} {' '.join(map(str, row))}\n" for word, row in zip(WORDS, NUMBERS, strict=True))
 WORD_LIST = "".join(f"{word}\n" for word in WORDS)
 NUMBER_LIST = "".join(" ".join(map(str, row)) + "\n" for row in NUMBERS)
-OPTIONS = {
-    "lstm": {
-        "use_skip_connections": True, "projection_dim": 8, "cell_clip": 3, "proj_clip": 3.0, "dim": 16, "n_layers": 2,
-    },
-    "char_cnn": {
-        "activation": "relu", "embedding": {"dim": 4}, "filters": [[1, 4], [2, 8]], "max_characters_per_token": 50,
-        "n_characters": 262, "n_highway": 1,
-    },
-}  # fmt: skip
 SENTENCES = "the crow sat by the lamp .\nMira left\n\nher ferry , héron and all , has gone\nthe lamp glows\n"
 VOCABULARY = "<S>\n</S>\n<UNK>\nthe\nlamp\ncrow\nferry\n"
 CELL = StudyCell("a", "F1", 1.5, 2, 1, low=0.5, high=2.5, n=9, clusters=3)

@@ -42,6 +42,7 @@ from tasks.snli.reader import SnliReader
 from tasks.squad.reader import SquadReader
 from tasks.srl.reader import SrlReader
 from tasks.sst5.reader import Sst5Reader
+from tests import tiny_bilm
 from tests.drill import documents as docs
 from tests.drill.mutations import PACKERS, mutated
 from tests.drill.trial import FAULT, ONE_LINE, RESULT, Answer, Area, of_error
@@ -289,7 +290,7 @@ KINDS: dict[str, Kind] = {
                                  ("numbers.txt", "words.lst"), table),
     "vectors.npy": Kind({"numbers.npy": docs.matrix(), "words.lst": docs.WORD_LIST}, ("numbers.npy", "words.lst"),
                         table, packable=False),
-    "options": Kind({"options.json": json.dumps(docs.OPTIONS)}, ("options.json",), options, packable=False),
+    "options": Kind({"options.json": json.dumps(tiny_bilm.OPTIONS)}, ("options.json",), options, packable=False),
     "text": Kind({"text.txt": docs.SENTENCES}, ("text.txt",), text),
     "vocabulary": Kind({"words.txt": docs.VOCABULARY}, ("words.txt",), vocabulary),
     "embed": Kind({"in.txt": docs.SENTENCES}, ("in.txt",), layers),

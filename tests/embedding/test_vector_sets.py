@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from hydra.errors import HydraException
 from pyarrow import parquet
 
 from elmo_bench.commands.use import predict
@@ -21,7 +22,6 @@ from elmo_bench.embedding.reading import read
 from elmo_bench.embedding.tables import VectorFiles
 from elmo_bench.embedding.vectors import Columns, Lookup, find, word_embedding
 from elmo_bench.identity import vector_files
-from elmo_bench.identity.arms import variant
 from elmo_bench.identity.identity import Identity
 from elmo_bench.identity.missing import check_files
 from elmo_bench.identity.settings import relevant
@@ -322,17 +322,21 @@ def test_a_table_without_a_word_of_the_data_is_an_error_that_says_what_to_do(ben
         (["vectors=random", "+task.words.path=v.txt"], "vectors=random and task.words.path=v.txt: not both"),
         (["vectors=turian", "vectors.sets.turian.missing=mean"], "vectors.sets.turian.missing=mean: choose from"),
         (["vectors=turian", "vectors.sets.turian.size=0"], "vectors.sets.turian.size=0: a whole number from 1"),
+        (["vectors=text", "+task.words.path=v.txt"], "vectors=text and task.words.path=v.txt: not both"),
+        (["vectors=text", "vectors.window=0"], "vectors.window=0"),
+        (["+vectors.sizes=3"], "vectors.sizes"),
         (["scale.asks_for_vectors=true"], "only with vectors=random"),
     ],
 )
 def test_vectors_that_cannot_be_meant_are_refused(bench, changes, message):
-    with pytest.raises(UserError, match=message):
+    with pytest.raises((UserError, HydraException), match=message):
         check_files(schema.typed(bench.compose(*changes)))
 
 
 def test_vectors_for_a_model_without_words_are_refused_and_those_of_the_scale_are_not_used(bench):
-    with pytest.raises(UserError, match="vectors=turian: the model of task=toy has no word vectors"):
-        bench.train("vectors=turian", "task.words=null", f"vectors_root={bench.folder}")
+    for name in ("turian", "text"):
+        with pytest.raises(UserError, match=f"vectors={name}: the model of task=toy has no word vectors"):
+            bench.train(f"vectors={name}", "task.words=null", "vectors.size=3", f"vectors_root={bench.folder}")
     page = bench.conf / "scale" / "open.yaml"
     page.write_text(page.read_text().replace("/vectors: page", "/vectors: text"))
     run = schema.typed(bench.compose("task.words=null"))
@@ -353,15 +357,6 @@ def test_scale_paper_looks_words_up_as_the_reference_does():
     squad, coref = typed("task=squad", "scale=paper").task.words, typed("task=coref", "scale=paper").task.words
     assert (squad["lookup"], squad["missing"]) == ("lower", "zero")
     assert (coref["unit"], coref["missing"]) == (True, "zero")
-
-
-def test_what_the_command_line_chooses_wins():
-    paper = ["task=srl", "scale=paper"]
-    for page, arm in (("random", []), ("text", ["arm=baseline"]), ("senna", ["+sweep=table1"])):
-        assert typed(*paper, f"vectors={page}", *arm).vectors.label == page
-    assert variant(typed(*paper)) == variant(typed(*paper, "arm=baseline")) == {}
-    assert variant(typed(*paper, "arm=baseline", "vectors=random")) == {"vectors": "random"}
-    assert variant(typed(*paper, "vectors=glove.6B.50d")) == {"vectors": "glove.6B.50d"}
 
 
 MISSING = {

@@ -15,8 +15,6 @@ import numpy as np
 import pytest
 import torch
 
-from elmo_bench.bilm import BiLM
-from elmo_bench.bilm.options import Options
 from elmo_bench.commands.bilm import vocabulary
 from elmo_bench.commands.compare import report
 from elmo_bench.commands.use import embed
@@ -26,9 +24,9 @@ from elmo_bench.system.storage import disk
 from elmo_bench.system.storage.files import replacing, write_text
 from elmo_bench.system.storage.locks import held
 from elmo_bench.system.terminal import console
+from tests import tiny_bilm
 from tests.bilm.pretraining.test_pretraining_runs import inside, place
 from tests.conftest import ROOT
-from tests.drill import documents
 from tests.fakes import FakeBiLM
 
 pytestmark = pytest.mark.slow
@@ -227,8 +225,7 @@ def test_a_pretraining_on_a_full_disk_goes_on_when_there_is_room(place):
 
 @pytest.fixture
 def tiny(tmp_path) -> tuple[str, str]:
-    torch.manual_seed(0)
-    BiLM(Options.parse(documents.OPTIONS)).export(tmp_path / "options.json", tmp_path / "weights.hdf5")
+    tiny_bilm.exported(tmp_path)
     (tmp_path / "text.txt").write_text("a few words in a line\n" * 200)
     return f"options={tmp_path}/options.json", f"weights={tmp_path}/weights.hdf5"
 

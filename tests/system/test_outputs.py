@@ -21,12 +21,14 @@ ROOT = Path(__file__).resolve().parents[2]
 BILM = ["options={0}/options.json", "weights={0}/weights.hdf5"]
 CASES = {
     "embed, its text": (embed, [*BILM, "input={0}/t"], "t"),
+    "embed, its options": (embed, [*BILM, "input={0}/t"], "options.json"),
     "embed, its weights": (embed, [*BILM, "input={0}/t"], "weights.hdf5"),
     "embed, the open biLM": (embed, ["input={0}/t"], "models/open/weights.hdf5"),
     "vocabulary, a file": (vocabulary, ["text={0}/t"], "t"),
     "vocabulary, one of a folder": (vocabulary, ["text={0}"], "t"),
     "vocabulary, one of a pattern": (vocabulary, ["text={0}/[t]*"], "t"),
     "predict, its input": (predict, ["task=ner", "input={0}/t"], "t"),
+    "predict, its checkpoint": (predict, ["checkpoint={0}/run.ckpt", "input={0}/t"], "run.ckpt"),
     "predict, a head": (predict, ["task=ner", "input={0}/t", "models_root={0}/models"], "models/heads/ner/head.ckpt"),
 }  # fmt: skip
 
@@ -35,7 +37,7 @@ CASES = {
 def folder(tmp_path, monkeypatch):
     """A text, a biLM, the open biLM and a head."""
     place = tmp_path / "here"
-    for name in ("models/open/options.json", "models/open/weights.hdf5", "models/heads/ner/head.ckpt", "t"):
+    for name in ("models/open/options.json", "models/open/weights.hdf5", "models/heads/ner/head.ckpt", "run.ckpt", "t"):
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text("a few words\n")
     tiny_bilm.exported(place)

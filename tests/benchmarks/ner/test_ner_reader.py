@@ -212,16 +212,6 @@ def test_hub_faults_are_one_line(monkeypatch, on_hub):
         NerReader({**HUB, "tag_names": ["O"]}).load()
 
 
-def test_tags_of_a_table_may_be_words(on_hub):
-    rows = Dataset.from_dict({"tokens": [["Ida", "sings"]], "tags": [["B-PER", "O"]]})
-    on_hub(DatasetDict(dict.fromkeys(("train", "validation", "test"), rows)))
-    assert NerReader(HUB).load()["train"]["tags"][:] == [["S-PER", "O"]]
-    odd = rows.remove_columns("tags")
-    on_hub(DatasetDict(dict.fromkeys(("train", "validation", "test"), odd)))
-    with pytest.raises(UserError, match="lacks tags; .*it has tokens"):
-        NerReader(HUB).load()
-
-
 @pytest.mark.slow
 def test_uner_is_read_whole(data_root):
     places = {split: f"{data_root}/ner_uner_ewt/{split}.iob2" for split in ("train", "dev", "test")}
