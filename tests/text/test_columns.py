@@ -24,16 +24,6 @@ from elmo_bench.text.tags import (
 )
 
 
-@pytest.fixture
-def file(tmp_path):
-    def write(text: str | bytes, name: str = "file.conll") -> Path:
-        path = tmp_path / name
-        path.write_bytes(text.encode() if isinstance(text, str) else text)
-        return path
-
-    return write
-
-
 def rows(path: Path, **options) -> list[list[list[str]]]:
     return [block.rows for block in read_blocks(path, **options)]
 

@@ -1,7 +1,5 @@
 """CoNLL-2012: documents, predicates with their columns, clusters, folders and lists; faults by file and line."""
 
-import gzip
-import lzma
 from pathlib import Path
 
 import pytest
@@ -30,18 +28,6 @@ bc/made/00/made_0001   1   0    Rain    NN   (TOP*)   -   -   -   -   *   (0)
 
 #end document
 """
-
-
-@pytest.fixture
-def file(tmp_path):
-    def write(text: str, name: str = "x_gold_conll") -> Path:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pack = {".gz": gzip.compress, ".xz": lzma.compress}.get(path.suffix, bytes)
-        path.write_bytes(pack(text.encode()))
-        return path
-
-    return write
 
 
 def test_a_document_with_everything(file):

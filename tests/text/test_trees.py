@@ -43,9 +43,8 @@ def test_a_line_that_is_no_tree_is_refused(text, what):
         Tree.parse(text)
 
 
-def test_a_file_names_the_line_at_fault(tmp_path):
-    path = tmp_path / "trees.txt"
-    path.write_text("(2 a)\n\n(3 (2 a) (4 gem))\n(3 (2 a) (4 gem)\n")
+def test_a_file_names_the_line_at_fault(file):
+    path = file("(2 a)\n\n(3 (2 a) (4 gem))\n(3 (2 a) (4 gem)\n")
     with pytest.raises(UserError, match="1 bracket") as caught:
         list(read_trees(path))
     assert str(caught.value).startswith(f"{path}:4: ")

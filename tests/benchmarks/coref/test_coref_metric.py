@@ -35,16 +35,6 @@ def document(column: str, name="(a/b_0001); part 000", before="w\t", end="#end d
 
 
 @pytest.fixture
-def file(tmp_path):
-    def write(text: str, name="x.conll"):
-        path = tmp_path / name
-        path.write_text(text)
-        return path
-
-    return write
-
-
-@pytest.fixture
 def counts(monkeypatch):
     """The counts of the last metric that was computed."""
     found = {}

@@ -15,19 +15,6 @@ from elmo_bench.bilm.lm import BidirectionalLM, Negatives, WordTypes, log_expect
 from elmo_bench.system.errors import UserError
 from tests.reference_bilm import Files, ReferenceBiLM, near, write_random
 
-
-@pytest.fixture
-def text(tmp_path):
-    """Writes a text file and returns its path."""
-
-    def write(content: str | bytes, name: str = "text.txt"):
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return write
-
-
 # Text
 
 
@@ -49,9 +36,9 @@ def test_streams_of_any_text(sentences):
         assert words_of(corpus, vocabulary, stream) == (" ".join(inputs), " ".join(targets))
 
 
-def test_sources_are_read_in_part_and_shuffled(text):
+def test_sources_are_read_in_part_and_shuffled(file):
     sentences = "".join(f"w{i} x{i}\n" for i in range(20))
-    places = [TextSource(text(sentences, "a.txt"), 7), TextSource(text("end\n", "b.txt"))]
+    places = [TextSource(file(sentences, "a.txt"), 7), TextSource(file("end\n", "b.txt"))]
     corpus = Corpus.read(places)
     assert [corpus.types[i] for i in corpus.tokens] == ["w0", "x0", "w1", "x1", "w2", "x2", "end"]  # whole sentences
     assert corpus.ends.tolist() == [2, 4, 6, 7]
@@ -65,8 +52,8 @@ def test_sources_are_read_in_part_and_shuffled(text):
 @pytest.mark.parametrize(
     ("content", "tokens"), [(b"", None), (b"\n \n", None), (b"fine\n\xff\n", None), (b"four words are here\n", 3)]
 )
-def test_text_that_cannot_be_used(text, content, tokens):
-    path = text(content)
+def test_text_that_cannot_be_used(file, content, tokens):
+    path = file(content)
     with pytest.raises(UserError) as caught:
         Corpus.read([TextSource(path, tokens)])
     assert caught.value.path == path
@@ -160,10 +147,10 @@ def reference_outputs(reference: ReferenceBiLM, words: list[str], direction: int
 
 
 @pytest.mark.parametrize(("rows", "steps"), [(1, 5), (1, 64), (2, 3)])
-def test_perplexity_is_that_of_brute_force(tmp_path, text, rows, steps):
+def test_perplexity_is_that_of_brute_force(tmp_path, file, rows, steps):
     files: Files = write_random(tmp_path / "bilm")
     sentences = [f"the w{i % 5} saw a w{i % 3} ." for i in range(12)]
-    corpus = Corpus.read([TextSource(text("\n".join(sentences)))])
+    corpus = Corpus.read([TextSource(file("\n".join(sentences)))])
     vocabulary = corpus.vocabulary(8)
     torch.manual_seed(0)
     lm = BidirectionalLM(BiLM.from_files(*files), len(vocabulary))
@@ -187,8 +174,8 @@ def test_perplexity_is_that_of_brute_force(tmp_path, text, rows, steps):
     near(found["pieces"], pieces, 1e-4)
 
 
-def test_a_text_of_one_word_has_a_perplexity(tmp_path, text):
+def test_a_text_of_one_word_has_a_perplexity(tmp_path, file):
     lm = BidirectionalLM(BiLM.from_files(*write_random(tmp_path)), 4)
-    found = lm.perplexity(Corpus.read([TextSource(text("word\n"))]), ["<S>", "</S>", "<UNK>", "word"])
+    found = lm.perplexity(Corpus.read([TextSource(file("word\n"))]), ["<S>", "</S>", "<UNK>", "word"])
     assert found["tokens"] == 2
     assert found["mean"] > 1
