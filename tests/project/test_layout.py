@@ -30,10 +30,6 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
-FIXED_TARGETS = (
-    "setup data reproduce sweep sweep-status sweep-cancel table figure test test-slurm drill lint help report pretrain "
-    "bench clean-cache"
-).split()
 needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make on this machine")
 
 
@@ -170,7 +166,6 @@ def test_make_alone_lists_every_target():
     listing = make()
     assert listing.returncode == 0
     assert set(re.findall(r"^make ([a-z-]+) +\S", listing.stdout, re.MULTILINE)) == targets()
-    assert targets() >= set(FIXED_TARGETS)
 
 
 @needs_make

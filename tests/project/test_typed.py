@@ -40,7 +40,6 @@ HAS_TRANSFORMERS = importlib.util.find_spec("transformers") is not None
 PLACEHOLDERS = {
     r"bilm\.path=FOLDER": "bilm.path=model",
     r"/folder/of/the/model": "model",
-    r"export_head checkpoint=\S+ output=FOLDER": "export_head checkpoint=run.ckpt output=exported",
     r"vectors_root=FOLDER": "vectors_root=vectors",
     r"\bFOLDER(/data)?\b": "data",
     r"data_root=\.": "data_root=data",
@@ -57,7 +56,6 @@ PLACEHOLDERS = {
     r"device=cuda": "device=cpu",
     r"^(make .*)\bTASK=all\b": r"\1TASK=ner",  # all tasks are typed without make
     r"trainer\.devices=4": "trainer.devices=2",
-    r"bilm=small": "bilm=open",
     r"(sweep=.*)task=all": r"\1task=ner",  # all tasks are typed with `reproduce`
     r"\bfraction=0\.1,1": "fraction=0.1",
     r"\bseed=1,2,3": "seed=1",  # further seeds are further points, which differ in nothing else

@@ -79,15 +79,6 @@ def test_a_record_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"task": "ner"}'])
-def test_a_broken_record_is_named(tmp_path, text):
-    path = tmp_path / "runs" / "open" / "ner" / "x.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(text)
-    with pytest.raises(UserError, match=r"x\.json: "):
-        store.read_all(tmp_path)
-
-
 def test_a_record_ends_with_the_checksum_of_its_text(tmp_path):
     path = tmp_path / "x.json"
     store.write(path, fake())

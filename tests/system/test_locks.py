@@ -39,18 +39,10 @@ def test_a_second_process_waits_for_the_first(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_second_process_that_does_not_wait_is_told_why(tmp_path):
+def test_a_second_process_that_does_not_wait_is_told_why_and_a_dead_one_lets_go_of_its_lock(tmp_path):
     with holder(tmp_path) as first:
         with pytest.raises(UserError, match="busy; wait for it"), locks.held(tmp_path, "busy; wait for it"):
             pass
-        first.communicate("go\n")
-    with locks.held(tmp_path, "busy; wait for it") as waited:
-        assert not waited
-
-
-@pytest.mark.slow
-def test_a_dead_process_lets_go_of_its_lock(tmp_path):
-    with holder(tmp_path) as first:
         first.kill()
     with locks.held(tmp_path, "waiting") as waited:
         assert not waited
