@@ -167,20 +167,6 @@ def test_it_trains_and_predicts_in_mixed_precision(task, loaded, where):
     assert len(predictions) == len(batch_of(loaded, "dev").rows)
 
 
-def test_a_step_on_one_batch_lowers_its_loss(task, loaded):
-    module, batch = model(loaded), batch_of(loaded)
-    module.eval()  # without dropout
-    optimizer = torch.optim.Adam([p for p in module.parameters() if p.requires_grad], lr=0.002)
-    losses = []
-    for _ in range(4):
-        optimizer.zero_grad()
-        loss = module(batch).loss
-        loss.backward()
-        optimizer.step()
-        losses.append(float(loss.detach()))
-    assert losses[-1] < losses[0]
-
-
 def test_the_loss_of_a_batch_is_the_mean_of_that_of_each_row_alone(loaded):
     """So that neither padding nor the other rows matter."""
     module, batch = model(loaded, "both").eval(), batch_of(loaded)

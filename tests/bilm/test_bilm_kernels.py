@@ -65,16 +65,6 @@ def test_every_width_of_vectors_gives_the_same_numbers(unoptimized, monkeypatch,
         assert line.count("\n") == 1
 
 
-@needs_compiler
-def test_a_biLM_gives_the_same_layers_with_and_without_them(small, monkeypatch):
-    fast = BiLM.from_files(*small)
-    layers = fast.encode(PLAIN + STRANGE)
-    assert isinstance(fast._frozen[2], CompiledDirections)  # type: ignore[index]
-    monkeypatch.setattr(frozen, "for_weight", lambda weight, half: None)
-    for one, other in zip(BiLM.from_files(*small).encode(PLAIN + STRANGE), layers, strict=True):
-        near(one, other)
-
-
 @pytest.fixture
 def short(fresh, tmp_path, monkeypatch):
     """A source that is compiled at once: what is kept of it does not depend on what it computes."""

@@ -9,6 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.kernels import checked
+from elmo_bench.bilm.kernels.lstm import CompiledDirections
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.commands.machine.bench import PARTS
@@ -113,8 +114,9 @@ def test_without_kernels_torch_alone_computes(tmp_path):
     plain = encode.without_kernels(bilm)
     assert plain._functions(prepared=True)[0].kernels is None  # type: ignore[attr-defined]
     assert (bilm._functions(prepared=True)[0].kernels is None) == (checked.kernels() is None)  # type: ignore[attr-defined]
-    for a, b in zip(plain.encode(PLAIN), bilm.encode(PLAIN), strict=True):
+    for a, b in zip(plain.encode(PLAIN + STRANGE), bilm.encode(PLAIN + STRANGE), strict=True):
         near(a, b)
+    assert isinstance(bilm._frozen[2], CompiledDirections) == (checked.kernels() is not None)  # type: ignore[index]
 
 
 def test_a_process_of_its_own_prints_its_figures(tmp_path, forked):

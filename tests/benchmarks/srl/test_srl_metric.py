@@ -114,14 +114,6 @@ def test_brackets_inside_brackets_as_the_scorer_takes_them():
     assert inner.place == (1, 2)
 
 
-def test_tags_and_answers_of_a_batch():
-    metric = SrlMetric()
-    spans = [{"label": "A0", "start": 0, "end": 1}, {"label": "V", "start": 1, "end": 2}]
-    row = {"tokens": ["a", "b", "c"], "predicates": [1], "tags": [["B-A0", "B-V", "B-A1"]]}
-    metric.update([{"frames": [{"predicate": 1, "arguments": spans}]}], [row])
-    assert metric.items().totals() == {"tp": 1, "fp": 0, "fn": 1}
-
-
 @pytest.mark.parametrize(
     ("change", "line", "message"),
     [
