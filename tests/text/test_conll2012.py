@@ -7,7 +7,7 @@ import pytest
 from elmo_bench.system.errors import UserError
 from elmo_bench.text import brackets
 from elmo_bench.text.columns import read_blocks
-from elmo_bench.text.conll2012 import Predicate, find_files, read_documents
+from elmo_bench.text.conll2012 import find_files, read_documents
 from elmo_bench.text.tags import Span
 
 # As OntoNotes writes it: spaces, a sense without a frame (case), a speaker, clusters that nest and cross.
@@ -82,8 +82,12 @@ def test_files_are_streamed(file):
         next(documents)
 
 
-def predicates(path: Path) -> list[Predicate]:
-    return [p for document in read_documents(path) for sentence in document.sentences for p in sentence.predicates()]
+def read(path: Path) -> None:
+    """The predicates and clusters of all documents."""
+    for document in read_documents(path):
+        for sentence in document.sentences:
+            sentence.predicates()
+        document.clusters()
 
 
 CASE = "bc/made/00/made_0001   0   5  case    NN        *))))) case"
@@ -101,6 +105,11 @@ BAD = [
     (("#begin document (bc/made/00/made_0001); part 001\n", ""), 12, "outside any document"),
     (("#begin document (bc/made/00/made_0001); part 001", "#begin documents"), 12, "expected '#begin"),
     (("Bo   *   -", "Bo   *"), 9, "at least 12"),
+    (("(1|(2", "(1|2"), 4, "not a cluster cell|not open"),
+    (("(3|1)", "(3|4)"), 6, "cluster 4 that is not open"),
+    ((" 3)\n", " -\n"), 6, "cluster 3 is never closed"),
+    (("(1|(2", "(1|((2"), 4, "not a cluster cell"),
+    (("*      -\n", "*      (7)|(7)\n"), 3, "cluster 7 has this word as a mention twice"),
 ]
 
 
@@ -109,24 +118,7 @@ def test_faults_are_named_by_file_and_line(file, change, line, message):
     assert GOLD.count(change[0]) == 1
     path = file(GOLD.replace(*change))
     with pytest.raises(UserError, match=message) as caught:
-        predicates(path)
-    assert (caught.value.path, caught.value.line) == (path, line)
-
-
-@pytest.mark.parametrize(
-    ("change", "line", "message"),
-    [
-        (("(1|(2", "(1|2"), 4, "not a cluster cell|not open"),
-        (("(3|1)", "(3|4)"), 6, "cluster 4 that is not open"),
-        ((" 3)\n", " -\n"), 6, "cluster 3 is never closed"),
-        (("(1|(2", "(1|((2"), 4, "not a cluster cell"),
-        (("-\n", "(7)|(7)\n"), 3, "cluster 7 has this word as a mention twice"),
-    ],
-)
-def test_faults_of_clusters(file, change, line, message):
-    path = file(GOLD.replace(*change))
-    with pytest.raises(UserError, match=message) as caught:
-        next(read_documents(path)).clusters()
+        read(path)
     assert (caught.value.path, caught.value.line) == (path, line)
 
 
