@@ -178,9 +178,24 @@ class TaggingReader:
         return sentence_of(raw)
 
     def from_file(self, path: str) -> list[Row]:
-        """A row without tags for each sentence of a column file. Raises `UserError` as `read_blocks`."""
+        """A row without tags for each sentence of a column file.
+
+        Raises:
+            UserError: as `read_blocks`; a tag of no known scheme: a line of running text has columns, too.
+        """
         with comments_named(REMOVE):
-            return [{"tokens": block.column(self.data.get("word_column", 0))} for block in self._blocks(path)]
+            blocks = self._blocks(path)
+            for block in blocks:
+                self._check_tags(block)
+            return [{"tokens": block.column(self.data.get("word_column", 0))} for block in blocks]
+
+    def _check_tags(self, block: Block) -> None:
+        column = self.data.get("tag_column", -1)
+        for tag, line in zip(block.column(column if column < len(block.rows[0]) else -1), block.lines, strict=True):
+            try:
+                tags.normal(tag)
+            except ValueError as error:
+                raise UserError(str(error), block.path, line) from None
 
     def official(self, predictions: Sequence[Sequence[str]], rows: Sequence[Row]) -> str:
         """A column file of words and IOB2 tags."""

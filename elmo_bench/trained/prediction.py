@@ -20,7 +20,8 @@ from elmo_bench.trained import heads
 from elmo_bench.trained.opened import Trained, row_of
 
 LAYERS = ("options", "weights", "path")  # the files of a source of layers
-_OBJECT = re.compile(r"\s*\{\s*[\"}]")  # how a line of JSON begins, and no line of a data set's files of other formats
+# How JSON lines and an array of objects begin, and no file of a data set but SQuAD's.
+_OBJECT, _ARRAY = re.compile(r"\s*\{\s*[\"}]"), re.compile(r"\s*\[\s*(\{|$)")
 
 
 def load(
@@ -113,14 +114,18 @@ def predict(
     head = None if checkpoint else heads.folder_of(cfg.task.name, cfg.models_root, models_root is not None)
     outputs.apart(output, [checkpoint, input, head, *(getattr(cfg.bilm, key, None) for key in LAYERS)])
     official = format == "official" or _ending(output) == ".json"
-    own = not _is_lines(input)
+    own = not _has_rows(input)
     for needed, able, path in (
         (official, issubclass(type(reader), WritesOfficial), output), (own, issubclass(type(reader), ReadsFiles), input)
     ):  # fmt: skip
         if needed and not able:
             raise UserError(f"task {cfg.task.name} has no file format of its own; give a .jsonl file", path)
     if own:
-        inputs = [({}, row) for row in reader.from_file(input)]
+        try:
+            inputs = [({}, row) for row in reader.from_file(input)]
+        except UserError as error:
+            other = "text of your own goes into a .jsonl file, an object a line"
+            raise UserError(f"{error.message}; {other}", error.path, error.line, error.faults) from error
     else:
         inputs = read_rows(reader, input, cfg.task.name, beside=not official)
     if official:
@@ -147,25 +152,35 @@ def _ending(path: str) -> str:
     return Path(path.removesuffix(".gz").removesuffix(".xz")).suffix
 
 
-def _is_lines(path: str) -> bool:
-    """Whether a file has a JSON object a line, and is not one of the data set's own: by its name, or its first line."""
-    if (ending := _ending(path)) in (".jsonl", ".json"):
-        return ending == ".jsonl"
+def _has_rows(path: str) -> bool:
+    """Whether a file has rows in JSON, and is not one of the data set's own: by its name, or its first line."""
+    if (ending := _ending(path)) == ".jsonl":
+        return True
     with open_text(path) as lines:
-        return _OBJECT.match(next(lines, '{"')) is not None
+        first = next(lines, "" if ending == ".json" else "{}")
+    if ending == ".json" and _OBJECT.match(first):
+        try:
+            return "data" not in json_text.parse(first)  # the key of all that a SQuAD file has
+        except ValueError:  # an object of several lines
+            return False
+    return _OBJECT.match(first) is not None or _ARRAY.match(first) is not None
 
 
 def read_rows(reader: Any, path: str, task: str, beside: bool = True) -> list[tuple[dict[str, Any], Any]]:
-    """The JSON objects of a file and the rows that the reader makes from them.
+    """The JSON objects of a file, an array or one a line, and the rows that the reader makes from them.
 
     Raises:
-        UserError: a line is not a JSON object, or as `row_of`; the line is named.
+        UserError: a line is not a JSON object, or as `row_of`; the line, or the row of the array, is named.
     """
+    with open_text(path) as lines:
+        array = _ARRAY.match(next(lines, "")) is not None
     rows = []
-    for number, raw in read_lines(path):
+    for number, raw in enumerate(json_text.read(path), start=1) if array else read_lines(path):
         try:
             rows.append((raw, row_of(reader, raw, task, beside)))
         except UserError as error:
+            if array:
+                raise UserError(f"row {number}: {error}", path) from None
             raise UserError(str(error), path, number) from None
     return rows
 

@@ -124,3 +124,30 @@ def test_answers_are_cut_from_raw_paragraphs_of_any_length(trained, tmp_path):
     assert last == short | {"prediction": {"id": "q2", "answer": "x", "start": 0, "end": 1, "score": 1.0}}
     with pytest.raises(UserError, match=r"in\.jsonl:1: the context has no words"):
         answered({"context": "", "question": "What?"})
+
+
+def test_rows_of_json_are_read_under_any_name_and_as_an_array(trained, tmp_path):
+    checkpoint, *_ = trained("ner")
+    rows, out = [{"text": "Ida sang in Oslo."}, {"text": "Tom ran."}], tmp_path / "out.jsonl"
+    forms = {"lines": "".join(json.dumps(row) + "\n" for row in rows), "array": json.dumps(rows),
+             "indented": json.dumps(rows, indent=2), "one": json.dumps(rows[0])}  # fmt: skip
+    for form, text in forms.items():
+        for ending in ("json", "txt"):
+            (tmp_path / f"{form}.{ending}").write_text(text)
+            count = 1 if form == "one" else 2
+            assert predict(checkpoint, str(tmp_path / f"{form}.{ending}"), str(out)) == count
+            assert [json.loads(line)["text"] for line in out.read_text().splitlines()] == [
+                row["text"] for row in rows[:count]
+            ]
+    (tmp_path / "wrong.json").write_text('[{"text": "Ida"},\n {"txt": "Tom"}]')
+    with pytest.raises(UserError, match=r"wrong\.json: row 2: "):
+        predict(checkpoint, str(tmp_path / "wrong.json"), str(out))
+
+
+def test_running_text_is_no_column_file(trained, tmp_path):
+    checkpoint, *_ = trained("ner")
+    (tmp_path / "in.txt").write_text("Ida sang in Oslo.\nTom ran to Rome.\n")
+    with pytest.raises(UserError, match=r"in\.txt:1: the tag 'Oslo\.' belongs to no known scheme.*\.jsonl file"):
+        predict(checkpoint, str(tmp_path / "in.txt"), str(tmp_path / "out.jsonl"))
+    (tmp_path / "in.txt").write_text("Ida O\nsang O\n")
+    assert predict(checkpoint, str(tmp_path / "in.txt"), str(tmp_path / "out.jsonl")) == 1

@@ -8,7 +8,7 @@ import sys
 from omegaconf import OmegaConf
 
 from elmo_bench.system import code
-from elmo_bench.system.terminal.command import Argument, Command, HelpSection, choice, whole
+from elmo_bench.system.terminal.command import Argument, Choice, Command, HelpSection, whole
 from elmo_bench.trained.prediction import predict
 
 
@@ -31,9 +31,9 @@ COMMAND = Command(
     (
         Argument("task", "use the trained head in models_root/heads; with checkpoint: its task", None, "NAME"),
         Argument("checkpoint", "of a run; its record gives the path, relative to results_root", None, "FILE.ckpt"),
-        Argument("input", "one JSON object a line, or a file of the data set; .gz and .xz are read too", value="FILE"),
+        Argument("input", "JSON objects, a line each or an array; a file of the data set; .gz, .xz", value="FILE"),
         Argument("output", "one line for each line of the input, in its order", value="FILE"),
-        Argument("format", "json or official (see above)", "json", parse=choice("json", "official")),
+        Argument("format", "json or official (see above)", "json", parse=Choice("json", "official")),
         Argument("models_root", "folder of heads and their biLMs; by default models/", None, "FOLDER"),
         Argument("bilm.options", "the biLM's options file, if it has moved", None, "FILE"),
         Argument("bilm.weights", "the biLM's weights file, if it has moved", None, "FILE"),
