@@ -12,7 +12,9 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import redirect_stdout
 from glob import escape, glob
+from itertools import chain
 
+from elmo_bench.commands import usage
 from elmo_bench.system import places
 from elmo_bench.system.terminal.command import REQUIRED, Argument, Choice, Command
 
@@ -35,7 +37,9 @@ def main(commands: Iterable[str], module: Callable[[str], str]) -> None:
         command: Command = importlib.import_module(module(name)).COMMAND
         word = "" if rest.endswith(" ") else rest.rpartition(" ")[2]
         found = {*_of_arguments(command.arguments, word)}
-        if command.overrides and not (found and "=" in word):
+        if command.overrides and "=" in word:
+            found |= {*_of_arguments(chain.from_iterable(usage.keys().values()), word)}
+        if command.overrides and not word.startswith("-") and not (found and "=" in word):
             os.environ[LINE] = f"elmo-bench {rest}"
             with redirect_stdout(io.StringIO()) as keys:
                 importlib.import_module(module("train")).main()

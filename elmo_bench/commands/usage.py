@@ -73,13 +73,17 @@ def blocks() -> dict[str, type]:
     }
 
 
-def all_keys() -> list[HelpSection]:
-    """The configuration files, and every key of a run with its default, from the typed configuration."""
+def keys() -> dict[str, list[Argument]]:
+    """Every key of a run in these blocks, from the typed configuration."""
     from elmo_bench.configuration.schema import KEYS
 
+    return {name: described(cls, f"{name}.", KEYS) for name, cls in blocks().items()}
+
+
+def all_keys() -> list[HelpSection]:
+    """The configuration files, and every key of a run with its default."""
     title = "Keys of {}, with the defaults that configuration files change"
-    listed = (settings(title.format(name), described(cls, f"{name}.", KEYS)) for name, cls in blocks().items())
-    return [files(GROUPS), *listed]
+    return [files(GROUPS), *(settings(title.format(name), listed) for name, listed in keys().items())]
 
 
 JOBS = Argument(

@@ -42,7 +42,8 @@ def changes_in_words(variant: Mapping[str, Any]) -> dict[str, str]:
             found |= {key: in_words(block["_target_"])} if "_target_" in block else {}
             found |= changes_in_words({f"{key}.{name}": block[name] for name in block if name != "_target_"})
         else:
-            found[key] = str(value) if key in ("vectors", "bilm") else in_words(value)
+            whole = key in ("vectors", "bilm") or key.endswith(".monitor")  # the name of a metric is no path
+            found[key] = str(value) if whole else in_words(value)
     return found
 
 

@@ -23,9 +23,9 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import (
     Argument,
+    Choice,
     Command,
     HelpSection,
-    choice,
     flag,
     printed,
     whole,
@@ -99,6 +99,9 @@ def test_an_unknown_command_is_one_line():
     ("sweep on=", ["on=local", "on=slurm"]),
     ("train trainer.f", ["trainer.fast_dev_run="]),
     ("train scale=m", ["scale=mini"]),
+    ("train elmo.where=", ["elmo.where=both", "elmo.where=input", "elmo.where=none", "elmo.where=output"]),
+    ("sweep trainer.tf32=t", ["trainer.tf32=true"]),
+    ("train --c", [""]),
 ])  # fmt: skip
 def test_tab_offers_arguments_values_and_files(line, found, tmp_path, monkeypatch, capsys):
     (tmp_path / "in.jsonl").touch()
@@ -206,7 +209,7 @@ def declared(**changes) -> Command:
     arguments = (
         Argument("gold", "right answers", value="FILE"),
         Argument("group", "lines at once", 8, parse=whole(1, 99)),
-        Argument("state", "at first", "warm", parse=choice("zero", "warm")),
+        Argument("state", "at first", "warm", parse=Choice("zero", "warm")),
         Argument("write", "keep", False, parse=flag),
         Argument("root", "where", None, "FOLDER"),
     )

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal.command import Argument, Command, choice, flag, several, whole
+from elmo_bench.system.terminal.command import Argument, Choice, Command, flag, several, whole
 
 COMMAND = Command(
     (
-        Argument("device", "cuda; cpu: the same parts at reduced sizes", "cuda", parse=choice("cuda", "cpu")),
+        Argument("device", "cuda; cpu: the same parts at reduced sizes", "cuda", parse=Choice("cuda", "cpu")),
         Argument("limit", "seconds for all parts; the same command goes on with the rest", 480, parse=whole(1)),
         Argument("only", "parts, with commas between them, as tests,steps.ner; by default all", None, "PART,..."),
         Argument("data_root", "folder of the open data, for rows of real text; also DATA_ROOT", None, "FOLDER"),

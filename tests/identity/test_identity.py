@@ -292,6 +292,9 @@ def test_runs_are_called_by_arm_place_and_what_was_typed():
     assert label("none", {}) == "baseline"
     assert label("none", {"vectors": "random"}) == "baseline (random vectors)"
     assert label("both", {"elmo.layers": "last"}) == "+ELMo (both; layers=last)"
+    stopping = {"mine": {"_target_": "pytorch_lightning.callbacks.EarlyStopping", "monitor": "dev/f1"}}
+    told = "callbacks.mine=EarlyStopping, callbacks.mine.monitor=dev/f1"
+    assert label("input", {"callbacks": stopping}) == f"+ELMo (input; {told})"
     assert label("input", {"elmo.where": "input"}) == "+ELMo (input)"
     odd = {"bilm": "tuned", "elmo.gamma": False, "task.words": None, "task.reader.list": "<elsewhere>/list.txt"}
     odd["task.optimizer._target_"] = "torch.optim.SGD"

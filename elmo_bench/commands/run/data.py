@@ -8,11 +8,11 @@ from typing import Any
 
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal.command import Argument, Command, choice, whole
+from elmo_bench.system.terminal.command import Argument, Choice, Command, whole
 
 COMMAND = Command(
     (
-        Argument("scale", "open or paper (mini is generated)", "open", parse=choice("mini", "open", "paper")),
+        Argument("scale", "open or paper (mini is generated)", "open", parse=Choice("mini", "open", "paper")),
         Argument("task", "a task, or all", "all"),
         Argument("sets", "data sets by name instead, with commas: the files in conf/data", None, "NAMES"),
         Argument("data_root", f"folder to write to; by default DATA_ROOT or {places.ROOT / 'data'}", None, "FOLDER"),

@@ -100,7 +100,8 @@ def _check_flags() -> None:
     from hydra._internal.utils import get_args_parser
 
     def refuse(message: str) -> NoReturn:
-        raise UserError(f"{message}; arguments are written key=value, and --hydra-help lists the flags")
+        how = "arguments are written key=value, as in seed=3, and `elmo-bench train --hydra-help` lists the flags"
+        raise UserError(f"{message}; {how}")
 
     parser = get_args_parser()
     parser.error = refuse  # type: ignore[method-assign]

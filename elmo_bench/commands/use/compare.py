@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from elmo_bench.commands.usage import BILM_FILES, bilm_files
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal.command import Argument, Command, choice, whole
+from elmo_bench.system.terminal.command import Argument, Choice, Command, whole
 
 if TYPE_CHECKING:  # `--help` does not import it
     from elmo_bench.bilm import BiLM
@@ -22,7 +22,7 @@ COMMAND = Command(
         Argument("second_at", "the same for the second sentence", 1, parse=whole(1)),
         Argument(
             "state", "LSTM state at the start of a sentence: zero or warm (the state after eight empty sentences)",
-            "warm", parse=choice("zero", "warm"),
+            "warm", parse=Choice("zero", "warm"),
         ),
     ),
     (("word=play first='they play chess' second='a play by Ibsen'", "by the open biLM"),),

@@ -14,7 +14,7 @@ from elmo_bench.system.exhaustion import explained
 from elmo_bench.system.storage import json_text, outputs
 from elmo_bench.system.storage.disk import steady
 from elmo_bench.system.storage.files import open_text, replacing
-from elmo_bench.system.terminal.command import Argument, Command, choice, whole
+from elmo_bench.system.terminal.command import Argument, Choice, Command, whole
 
 if TYPE_CHECKING:  # `--help` does not import them
     from torch import Tensor
@@ -30,14 +30,14 @@ COMMAND = Command(
         Argument("output", "the HDF5 file to write", value="FILE.hdf5"),
         Argument(
             "state", "LSTM state at the start of a sentence: zero, warm (the state after eight empty sentences) or "
-            "carry (the final state of this line in the previous group)", "warm", parse=choice("zero", "warm", "carry"),
+            "carry (the final state of this line in the previous group)", "warm", parse=Choice("zero", "warm", "carry"),
         ),
         Argument("group", "lines read together; bounds the memory", GROUP, parse=whole(1)),
         Argument("token_budget", "tokens computed at once, except with state=carry", 2048, parse=whole(1)),
         Argument(
             "precision", "of the products: fp32, or bf16, which is faster on some processors; at the end the command "
             "prints how far the layers are from fp32. A processor without bf16 computes in fp32", "fp32",
-            parse=choice("fp32", "bf16"),
+            parse=Choice("fp32", "bf16"),
         ),
     ),
     (

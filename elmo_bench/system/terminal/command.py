@@ -182,20 +182,16 @@ def whole(least: int = 0, most: int | None = None) -> Callable[[str], int]:
     return parse
 
 
-class Choice(NamedTuple):
+class Choice:
     """Parses one of a few words."""
 
-    known: tuple[str, ...]
+    def __init__(self, *known: str):
+        self.known = known
 
     def __call__(self, text: str) -> str:
         if text not in self.known:
             raise ValueError(f"choose from {', '.join(self.known)}")
         return text
-
-
-def choice(*known: str) -> Choice:
-    """Parses one of a few words."""
-    return Choice(known)
 
 
 def several(known: Collection[str]) -> Callable[[str], list[str]]:
@@ -212,7 +208,7 @@ def several(known: Collection[str]) -> Callable[[str], list[str]]:
 
 def flag(text: str) -> bool:
     """Parses true or false, for which Hydra takes 1 and 0 as well."""
-    return choice("true", "false")({"1": "true", "0": "false"}.get(text, text)) == "true"
+    return Choice("true", "false")({"1": "true", "0": "false"}.get(text, text)) == "true"
 
 
 # Help for settings that dataclasses declare.
@@ -239,8 +235,9 @@ def described(schema: type, prefix: str = "", names: Mapping[str, str] | None = 
         elif meaning := each.metadata.get("help"):
             values = each.metadata.get("choices")
             listed = f" ({', '.join(map(shown, values))})" if values else ""
-            default = _default(each)
-            arguments.append(Argument(name, meaning + listed, default, "null" if default is None else "VALUE"))
+            default, known = _default(each), values or ((True, False) if hint is bool else ())
+            shape = "null" if default is None else "VALUE"
+            arguments.append(Argument(name, meaning + listed, default, shape, Choice(*map(shown, known))))
     return arguments
 
 
