@@ -22,7 +22,7 @@ from elmo_bench.system.storage.hashing import MEMORY, content_sha256
 # Callbacks of Lightning that change no result.
 WATCHING = (
     "LearningRateMonitor", "DeviceStatsMonitor", "ModelSummary", "RichModelSummary", "ThroughputMonitor",
-    "TQDMProgressBar", "RichProgressBar",
+    "TQDMProgressBar", "RichProgressBar", "ModelCheckpoint", "OnExceptionCheckpoint",
 )  # fmt: skip
 FORMAT = 2  # of the identity: raised when the hash of the same settings would change
 

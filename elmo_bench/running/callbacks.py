@@ -129,9 +129,10 @@ def moving(decay: float) -> Callable[[Sequence[Tensor], Sequence[Tensor], Any], 
 
 
 def quiet() -> None:
-    """Silences Lightning's start-up messages; warnings about the run, and a profiler's report, are still shown."""
+    """Silences Lightning at the start; warnings, a profiler's report and a model's summary are still shown."""
     logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
-    logging.getLogger("pytorch_lightning.profilers").setLevel(logging.INFO)
+    for name in ("profilers", "callbacks.model_summary"):
+        logging.getLogger(f"pytorch_lightning.{name}").setLevel(logging.INFO)
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     for message, category in (
         (r".*The `srun` command is available on your system but is not used.*", Warning),  # a login node of a cluster

@@ -196,10 +196,12 @@ def test_a_progress_bar_of_theirs_replaces_ours(bench, capsys):
     assert "Epoch 0" in capsys.readouterr().out
 
 
-def test_the_report_of_a_profiler_is_shown(bench, caplog, monkeypatch):
+def test_the_report_of_a_profiler_and_a_summary_of_the_model_are_shown(bench, caplog, monkeypatch):
     monkeypatch.setattr(logging.getLogger("pytorch_lightning"), "propagate", True)
-    bench.train(*INDEFINITE, "trainer.fast_dev_run=true", "trainer.profiler=simple")
+    summary = "+callbacks.mine._target_=pytorch_lightning.callbacks.ModelSummary"
+    bench.train(*INDEFINITE, "trainer.fast_dev_run=true", "trainer.profiler=simple", summary)
     assert "FIT Profiler Report" in caplog.text
+    assert "Trainable params" in caplog.text
 
 
 def test_the_head_is_compiled_and_the_checkpoint_is_as_without(bench, monkeypatch):
