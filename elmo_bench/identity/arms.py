@@ -52,7 +52,11 @@ def variant(run: RunConfig) -> dict[str, Any]:
         changes = {k: value for k, value in changes.items() if k not in ours and k.split(".")[0] != "vectors"}
     if not run.baseline and _source(run) != run.scale.bilm:
         chosen["bilm"] = "tuned" if isinstance(run.bilm, TunedConfig) else run.bilm.name
-    kept = {key: value for key, value in changes.items() if not PATH_KEYS.fullmatch(key)}
+    kept = {
+        key.replace("task.reader.data.", "task.data."): value  # where it is typed, and the reader's is taken from
+        for key, value in changes.items()
+        if not PATH_KEYS.fullmatch(key)
+    }
     return dict(sorted({**kept, **chosen}.items()))
 
 

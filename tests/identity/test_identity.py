@@ -244,6 +244,7 @@ def test_a_variant_says_what_was_typed_whatever_the_defaults_of_the_keys_are():
             {"callbacks": "early_stopping", "callbacks.early_stopping.patience": 10},
         ),
         (["+callbacks.mine._target_=my.Thing"], {"callbacks": {"mine": {"_target_": "my.Thing"}}}),
+        (["+task.data.tag_names=[O,B-PER]"], {"task.data.tag_names": ["O", "B-PER"]}),
     ],
 )
 def test_a_variant_has_what_was_typed_beside_a_choice_of_files(typed, changes):
