@@ -91,7 +91,7 @@ docs: $(READY) ## build the site of all pages into build/site/; a broken link en
 	@NO_MKDOCS_2_WARNING=1 $(MODULE) mkdocs build --strict --quiet $(ARGS) && echo 'the site: build/site/index.html'
 
 wheels: FOR = 3.12
-wheels: $(READY) ## into .wheels/, for make gpu on a machine with torch but no network: what it may lack (FOR=3.12, its Python)
+wheels: $(READY) ## the packages that a GPU machine with torch but no network may lack, into .wheels/ (FOR=3.12: its Python)
 	@$(MODULE) pip download -q --no-deps -c constraints.txt -d .wheels --only-binary=:all: --python-version $(FOR) \
 	  hydra-core omegaconf datasets dill multiprocess scikit-learn scipy joblib threadpoolctl
 	@$(MODULE) pip wheel -q --no-deps -c constraints.txt -w .wheels antlr4-python3-runtime seqeval
