@@ -11,6 +11,13 @@ PYTHON = python3 python3.13 python3.12 python3.11 python
 TORCH =
 PINNED = the version of constraints.txt, its CPU build where there is no NVIDIA GPU
 
+# Nothing reads a key of the configuration that is typed as a variable of make: it would be passed over in silence.
+TYPED := $(foreach each,$(.VARIABLES),$(if $(findstring command line,$(origin $(each))),$(each)))
+KEY := $(if $(strip $(TYPED)),$(shell printf '%s\n' $(TYPED) | grep -x -e '[a-z].*' -e SEED | head -n 1))
+ifneq ($(KEY),)
+$(error $(KEY)=...: make passes over it; keys of a run go into ARGS, as in ARGS="seed=3 elmo.dropout=0.2"; make lists the variables)
+endif
+
 # DATA_ROOT reaches the commands through the environment, whatever characters are in it; empty means none.
 ifeq ($(DATA_ROOT),)
 unexport DATA_ROOT

@@ -17,6 +17,7 @@ import numpy as np
 
 from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import open_text
 
 UNKNOWN = "<UNK>"
@@ -33,8 +34,9 @@ class TextSource(NamedTuple):
         """The words of each sentence.
 
         Raises:
-            UserError: the file is missing, not UTF-8, or contains no sentence.
+            UserError: the file is missing, not UTF-8, in JSON, or contains no sentence.
         """
+        check_text(self.path)
         taken = 0
         with open_text(self.path) as file:
             for words in filter(None, map(str.split, file)):
@@ -45,6 +47,18 @@ class TextSource(NamedTuple):
         if not taken:
             limit = "" if self.tokens is None else f" within the first {self.tokens} tokens"
             raise UserError(f"no sentence{limit}; expected one tokenized sentence a line", self.path)
+
+
+def check_text(path: Path) -> None:
+    """Raises `UserError` if a text begins with a line of JSON, whose keys and quotes would be words."""
+    with open_text(path) as lines:
+        first = next(lines, "")
+    try:
+        value = json_text.parse(first) if first.lstrip().startswith(("{", "[")) else None
+    except ValueError:
+        return
+    if isinstance(value, dict) or (isinstance(value, list) and value and isinstance(value[0], dict)):
+        raise UserError("JSON, where text is needed: one whitespace-tokenized sentence a line", path, 1)
 
 
 def sources(root: Path, text: Sequence[tuple[str, int | None]]) -> list[TextSource]:

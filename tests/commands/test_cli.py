@@ -28,6 +28,7 @@ WRONG = [
     (["seed=1,2"], "seed=1,2: several values are a sweep: add -m"),
     (["--scale", "mini"], "unrecognized arguments: --scale"),
     (["+sweep=table99"], "sweep=table99: there is no such sweep"),
+    (["hydra/sweeper=optuna"], "hydra/sweeper=optuna: type sweeper=optuna"),
 ]
 WRONG_TOO = [
     (["elmo.where=inptu"], "elmo.where=inptu: choose from none, input, output, both"),

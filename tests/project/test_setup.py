@@ -270,3 +270,10 @@ def test_the_pair_of_open_brings_its_word_vectors(checkout, given, installs_them
     for target in ("reproduce", "sweep"):
         done = subprocess.run(["make", "-n", target, *given], cwd=checkout, capture_output=True, text=True, check=True)
         assert ("-e '.[glove]'" in done.stdout) is installs_them
+
+
+@pytest.mark.parametrize("given", ["task=sst5", "elmo.dropout=0.9", "SEED=3"])
+def test_a_key_of_the_configuration_is_no_variable_of_make(checkout, given):
+    done = subprocess.run(["make", "-n", "reproduce", given], cwd=checkout, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"{given.partition('=')[0]}=...: make passes over it; keys of a run go into ARGS" in done.stderr

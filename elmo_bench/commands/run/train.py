@@ -105,6 +105,10 @@ def _check_flags() -> None:
 
     parser = get_args_parser()
     parser.error = refuse  # type: ignore[method-assign]
+    for each in sys.argv[1:]:
+        group, _, name = each.removeprefix("hydra/").partition("=")
+        if each.startswith("hydra/") and name in places.named(group):
+            raise UserError(f"{each}: type {group}={name}, with the settings of conf/{group}/")
     parsed, late = parser.parse_known_args()  # Python's parser takes only the first overrides in a row
     if any(each.startswith("-") for each in late):
         parser.parse_args()

@@ -68,15 +68,17 @@ def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
         The number of lines.
 
     Raises:
-        UserError: the input is missing, empty or not UTF-8, or its layers are not finite (its line is named); the
+        UserError: the input is missing, empty, JSON or not UTF-8, or its layers are not finite (its line is named); the
             output cannot be written.
     """
     import h5py
 
+    from elmo_bench.bilm.corpus import check_text
     from elmo_bench.system.terminal.bars import tracked
 
     if not output.parent.is_dir():
         raise UserError("no such folder for the output", output.parent)
+    check_text(source)
     index: dict[str, str] = {}
     count = 0
     with (

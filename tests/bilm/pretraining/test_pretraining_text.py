@@ -1,9 +1,12 @@
 """The text of a pretraining: shards, compression, vocabularies, what is cached, and what is refused."""
 
+from typing import Any
+
 import pytest
 
 from elmo_bench.bilm.corpus import Corpus, TextSource, sources
 from elmo_bench.commands.bilm import vocabulary
+from elmo_bench.commands.use import embed
 from elmo_bench.system.errors import UserError
 
 pytestmark = pytest.mark.slow
@@ -62,3 +65,17 @@ def test_what_the_vocabulary_command_refuses(tmp_path, monkeypatch, call, change
     status, _, said = call(vocabulary, *given, change)
     assert (status, said.count("\n")) == (2, 1)
     assert set(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("text", ['{"text": "the dog ran ."}\n', '[{"text": "a"}]', '[ 1 ] "the dog"\n', "{ 2 }\n"])
+def test_json_is_no_text(tmp_path, text):
+    path = tmp_path / "text"
+    path.write_text(text)
+    if '"text"' not in text:
+        assert list(TextSource(path).sentences()) == [text.split()]
+        return
+    bilm: Any = None  # is not asked
+    for read in (lambda: list(TextSource(path).sentences()), lambda: embed.embed(bilm, path, tmp_path / "out.hdf5")):
+        with pytest.raises(UserError, match="text:1: JSON, where text is needed"):
+            read()
+    assert [each.name for each in tmp_path.iterdir()] == ["text"]
