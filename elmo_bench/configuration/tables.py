@@ -168,6 +168,11 @@ def _made(path: Path, key: str, block: Any) -> SweepTable:
         made: SweepTable = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(SweepTable), block))  # type: ignore[assignment]
     except OmegaConfBaseException as error:
         raise UserError(f"{key}: {str(error).splitlines()[0]}", path) from None
+    titles = [column.title for column in made.columns if column.of is not None]
+    for column in made.columns:
+        if column.gain and (len(column.gain) != 2 or not {*column.gain} <= {*titles}):
+            known = f"the titles of two columns with runs are needed: {', '.join(titles)}"
+            raise UserError(f"the column {column.title!r}: gain=[{', '.join(column.gain)}]: {known}", path)
     for finding in made.findings:
         try:
             _check(finding, made, of_study=key == "findings")

@@ -38,6 +38,13 @@ def normal(setting: Setting, scale: str) -> Setting:
     return kept | ({"arm": "baseline"} if baseline else {})
 
 
+def in_words(setting: Setting) -> str:
+    """A setting as the head of a column: "+ELMo" for the task's configuration itself, else what one types."""
+    if setting == {"arm": "baseline"}:
+        return "baseline"
+    return " ".join(f"{key}={value}" for key, value in setting.items()) or "+ELMo"
+
+
 def value(run: Started, key: str) -> Any:
     """The value that a run has of a dotted key; None if it has none."""
     if key in run.variant:

@@ -15,6 +15,7 @@ from elmo_bench.configuration.tables import Setting
 from elmo_bench.identity.arms import PATH_KEYS, variant, vectors_of
 from elmo_bench.identity.identity import flat, relative
 from elmo_bench.identity.settings import relevant
+from elmo_bench.records.query import normal
 from elmo_bench.system import places
 from elmo_bench.system.terminal import console
 
@@ -48,6 +49,11 @@ def points(
     parsed = [parse(f"{key}={value}") for key, value in values.items()]
     (batch,) = BasicSweeper.split_arguments(parsed, max_batch_size=None)
     return batch
+
+
+def settings(sweep: str, scale: str, instead: Sequence[str] = ()) -> list[Setting]:
+    """The settings of the runs of a sweep, which differ in their seed alone, as its own file makes them."""
+    return [normal(setting(point), scale) for point in points(sweep, [f"scale={scale}"], [1], instead)]
 
 
 def seeds_of(point: Iterable[str]) -> list[int]:

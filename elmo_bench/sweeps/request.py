@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 from elmo_bench.configuration import pages, tables
 from elmo_bench.configuration.tables import Setting, SweepTable
 from elmo_bench.identity.identity import relative
+from elmo_bench.records import query
 from elmo_bench.sweeps import pages as sweeps
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.places import page
 
 CLUSTER = "cluster."  # keys of a file in conf/cluster/
 # Overrides that say where and how something is run; no result depends on them.
@@ -123,6 +125,7 @@ def of(given: Mapping[str, Any], overrides: Sequence[str], sweep: str | None = N
     tasks = _tasks(given["task"] or (table.tasks or ["ner"])[0], table, scale)
     for task in tasks:
         table.check_offered(name, task, scale)
+    _check_columns(name, scale)
     cluster = [one.removeprefix(CLUSTER) for one in overrides if one.startswith(CLUSTER)]
     others = [one for one in overrides if not one.startswith(CLUSTER)]
     on = given.get("on") or "local"
@@ -140,6 +143,15 @@ def _tasks(task: str, table: SweepTable, scale: str) -> list[str]:
     if not offered:
         raise UserError(f"no task offers scale={scale}")
     return tables.in_order(offered)
+
+
+def _check_columns(sweep: str, scale: str) -> None:
+    """Raises `UserError` for a row or column of the page that shows none of the sweep's runs."""
+    made = sweeps.settings(sweep, scale)
+    for setting in tables.table(sweep).settings:
+        if query.normal(setting, scale) not in made:
+            none = f"no run of the sweep has {query.in_words(setting)}"
+            raise UserError(f"table: {none}; its runs have: {', '.join(map(query.in_words, made))}", page("sweep", sweep))
 
 
 def _check(overrides: Sequence[str]) -> None:

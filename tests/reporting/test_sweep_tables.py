@@ -14,8 +14,8 @@ from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics.cells import content
 from elmo_bench.reporting.tables import paper
 from elmo_bench.reporting.tables.paper import section
-from elmo_bench.sweeps.pages import points, setting
-from elmo_bench.sweeps.request import SweepRequest
+from elmo_bench.sweeps.pages import settings
+from elmo_bench.sweeps.request import SweepRequest, of
 from elmo_bench.system.errors import UserError
 from tests.records.test_records import fake, save
 
@@ -176,10 +176,28 @@ def test_every_row_of_the_paper_has_a_figure_for_every_column_of_its_table(sweep
 @pytest.mark.parametrize("sweep", [name for name in tables.sweeps() if tables.table(name).columns])
 def test_the_cells_of_a_table_are_the_settings_of_its_sweep(sweep):
     """So that `train +sweep=NAME` trains what the table shows, and nothing else."""
-    found = [normal(setting(each), "mini") for each in points(sweep, ["scale=mini"], [1])]
+    found = settings(sweep, "mini")
     cells = [normal(each, "mini") for each in tables.table(sweep).settings]
     assert all(each in cells for each in found)
     assert all(each in found for each in cells)
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        ("of: {elmo.lamda: 1.0}", r"no run of the sweep has elmo.lamda=1.0; its runs have: baseline, elmo.lambda=1.0"),
+        ("of: {elmo.lambda: 2.0}", r"no run of the sweep has elmo.lambda=2.0"),
+        ("gain: [baseline, b]", r"the column 'x': gain=\[baseline, b\]: the titles of two columns with runs are needed"),
+        ("gain: [baseline]", r"the column 'x': gain=\[baseline\]"),
+    ],
+)
+def test_a_column_without_runs_of_the_sweep_is_one_line(column, said, bench):
+    made = "[{title: baseline, of: {arm: baseline}}, {title: x, %s}]" % column
+    params = "{elmo: '{where:none},{lambda:1.0}', seed: '1'}"
+    text = f"# @package _global_\nhydra: {{sweeper: {{params: {params}}}}}\ntable: {{columns: {made}}}\n"
+    (bench.conf / "sweep" / "mine.yaml").write_text(text)
+    with pytest.raises(UserError, match=f"mine.yaml: .*{said}"):
+        of({"task": "ner", "scale": "mini", "seeds": None, "jobs": None}, [], "mine")
 
 
 def test_a_sweep_without_a_table_has_a_column_for_each_setting_and_a_wrong_block_is_one_line(bench):

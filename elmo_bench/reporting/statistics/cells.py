@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from elmo_bench.configuration.tables import Column, Setting, in_order
-from elmo_bench.records.query import normal
+from elmo_bench.records.query import in_words, normal
 from elmo_bench.records.record import Record
 from elmo_bench.reporting.statistics.groups import Group, of_setting
 from elmo_bench.sweeps import pages as sweeps
@@ -135,12 +135,10 @@ def _axes(request: SweepRequest) -> Axes:
 def _given(request: SweepRequest) -> tuple[Setting, list[Setting]]:
     """What the overrides change in all runs of the first task, and the whole settings of its runs."""
     task, scale = next(iter(request.tasks), None), request.scale
-    points = sweeps.points(request.sweep, [f"scale={scale}"], [1], request.instead)
-    settings = [[one for one in point if not one.startswith("seed=")] for point in points]
     if task is None or not request.changes:
-        return {}, [normal(sweeps.setting(each), scale) for each in settings]
-    changes = request.setting(task)
-    return changes, [normal(changes | sweeps.made(each, task, scale), scale) for each in settings]
+        return {}, sweeps.settings(request.sweep, scale, request.instead)
+    changes, points = request.setting(task), sweeps.points(request.sweep, [f"scale={scale}"], [1], request.instead)
+    return changes, [normal(changes | sweeps.made(each, task, scale), scale) for each in points]
 
 
 def _is_among(given: Sequence[Setting], changes: Setting, pair: tuple[Column, Column], scale: str) -> bool:
@@ -168,10 +166,3 @@ def _shown(of_page: Sequence[Column], among: Sequence[Column]) -> list[Column]:
     kept = [each for each in of_page if (each.title in titles if each.of is not None else titles >= {*each.gain})]
     new = {each.title: each for each in among if not any(each is one for one in of_page)}
     return kept + list(new.values())
-
-
-def in_words(setting: Setting) -> str:
-    """A setting as the head of a column: "+ELMo" for the task's configuration itself, else what one types."""
-    if setting == {"arm": "baseline"}:
-        return "baseline"
-    return " ".join(f"{key}={value}" for key, value in setting.items()) or "+ELMo"
