@@ -53,11 +53,7 @@ def check_text(path: Path) -> None:
     """Raises `UserError` if a text begins with a line of JSON, whose keys and quotes would be words."""
     with open_text(path) as lines:
         first = next(lines, "")
-    try:
-        value = json_text.parse(first) if first.lstrip().startswith(("{", "[")) else None
-    except ValueError:
-        return
-    if isinstance(value, dict) or (isinstance(value, list) and value and isinstance(value[0], dict)):
+    if json_text.begins_object(first) or json_text.begins_array(first):
         raise UserError("JSON, where text is needed: one whitespace-tokenized sentence a line", path, 1)
 
 

@@ -150,8 +150,9 @@ def _check_columns(sweep: str, scale: str) -> None:
     made = sweeps.settings(sweep, scale)
     for setting in tables.table(sweep).settings:
         if query.normal(setting, scale) not in made:
-            none = f"no run of the sweep has {query.in_words(setting)}"
-            raise UserError(f"table: {none}; its runs have: {', '.join(map(query.in_words, made))}", page("sweep", sweep))
+            known = ", ".join(map(query.in_words, made))
+            message = f"table: no run of the sweep has {query.in_words(setting)}; its runs have: {known}"
+            raise UserError(message, page("sweep", sweep))
 
 
 def _check(overrides: Sequence[str]) -> None:

@@ -20,8 +20,6 @@ from elmo_bench.trained import heads
 from elmo_bench.trained.opened import Trained, row_of
 
 LAYERS = ("options", "weights", "path")  # the files of a source of layers
-# How JSON lines and an array of objects begin, and no file of a data set but SQuAD's.
-_OBJECT, _ARRAY = re.compile(r"\s*\{\s*[\"}]"), re.compile(r"\s*\[\s*(\{|$)")
 
 
 def load(
@@ -153,17 +151,18 @@ def _ending(path: str) -> str:
 
 
 def _has_rows(path: str) -> bool:
-    """Whether a file has rows in JSON, and is not one of the data set's own: by its name, or its first line."""
+    """Whether a file has rows in JSON, and is not one of the data set's own (SQuAD's alone are JSON): by its name, or
+    its first line."""
     if (ending := _ending(path)) == ".jsonl":
         return True
     with open_text(path) as lines:
         first = next(lines, "" if ending == ".json" else "{}")
-    if ending == ".json" and _OBJECT.match(first):
+    if ending == ".json" and json_text.begins_object(first):
         try:
             return "data" not in json_text.parse(first)  # the key of all that a SQuAD file has
         except ValueError:  # an object of several lines
             return False
-    return _OBJECT.match(first) is not None or _ARRAY.match(first) is not None
+    return json_text.begins_object(first) or json_text.begins_array(first)
 
 
 def read_rows(reader: Any, path: str, task: str, beside: bool = True) -> list[tuple[dict[str, Any], Any]]:
@@ -173,7 +172,7 @@ def read_rows(reader: Any, path: str, task: str, beside: bool = True) -> list[tu
         UserError: a line is not a JSON object, or as `row_of`; the line, or the row of the array, is named.
     """
     with open_text(path) as lines:
-        array = _ARRAY.match(next(lines, "")) is not None
+        array = json_text.begins_array(next(lines, ""))
     rows = []
     for number, raw in enumerate(json_text.read(path), start=1) if array else read_lines(path):
         try:

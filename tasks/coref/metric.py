@@ -19,7 +19,7 @@ from elmo_bench.metrics.items import AdditiveMetric, Number, ratio
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.text import brackets
-from elmo_bench.text.conll2012 import EXPECTED, NO_SINGLETONS, begins_with, read_documents
+from elmo_bench.text.conll2012 import EXPECTED, NO_SINGLETONS, WIDTH, WORD, begins_with, read_documents
 
 if TYPE_CHECKING:  # `score` needs no torch
     from elmo_bench.task import Prediction, Row
@@ -166,6 +166,7 @@ class DocumentPart(NamedTuple):
 
     name: str  # with its number
     cells: list[str]
+    words: list[str]  # "" in lines of fewer columns than the format has
     lines: list[int]  # of the cells, from 1
     begin: int  # the line of its beginning
 
@@ -173,9 +174,10 @@ class DocumentPart(NamedTuple):
 def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     """The metric of two files with `#begin document` lines and mentions in the last column, as the scorer takes them.
 
-    As there, a document that only `gold` has counts as one without predictions, and one that only `predictions` has
-    does not count (it is named on the standard error). Of predictions that `predict` has marked so, clusters of one
-    mention of the gold file are left out, as in the run; how many these are is told there too.
+    As there, a document that only `gold` has counts as one without predictions, one that only `predictions` has does
+    not count, and words are not compared; the standard error names such documents, and the first other word of each. Of
+    predictions that `predict` has marked so, clusters of one mention of the gold file are left out, as in the run; how
+    many these are is told there too.
 
     Raises:
         UserError: the files cannot be read; brackets that do not match; a chain of `gold` that has a mention twice,
@@ -185,16 +187,23 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     key, response = (dict(_parts(Path(path))) for path in (gold, predictions))
     if not set(key) & set(response):
         raise UserError(f"has no document of {gold}; the names after '#begin document' must be the same", predictions)
-    if unknown := [part.name for name, part in response.items() if name not in key]:
-        print(f"{predictions}: not in {gold} and so not scored: {', '.join(unknown)}", file=sys.stderr)
+    for parts, other, said in ((response, key, "and so not scored"), (key, response, "and so without predictions")):
+        if lone := [part.name for name, part in parts.items() if name not in other]:
+            here, there = (predictions, gold) if parts is response else (gold, predictions)
+            print(f"{here}: not in {there} {said}: {', '.join(lone)}", file=sys.stderr)
     metric, left_out, without = CorefMetric(), 0, begins_with(predictions, NO_SINGLETONS)
     for name, part in key.items():
-        answer = response.get(name, DocumentPart("", [], [], 0))
+        answer = response.get(name, DocumentPart("", [], [], [], 0))
         if part.cells and answer.cells and len(part.cells) != len(answer.cells):
             message = (
                 f"document {part.name} has {len(answer.cells)} words where {gold}:{part.begin} has {len(part.cells)}"
             )
             raise UserError(message, predictions, answer.begin)
+        for i, (word, other) in enumerate(zip(part.words, answer.words, strict=False)):
+            if word and other and word != other:
+                where = f"{gold}:{part.lines[i]}"
+                print(f"{predictions}:{answer.lines[i]}: {other!r}, where {where} has {word!r}", file=sys.stderr)
+                break
         clusters = _read(part, Path(gold), distinct=True)
         kept = [chain for chain in clusters if len(chain) > 1 or not without]
         left_out += len(clusters) - len(kept)
@@ -215,8 +224,10 @@ def _parts(path: Path) -> Iterator[tuple[tuple[str, str], DocumentPart]]:
     document = None
     for document in read_documents(path, strict=False):
         cells = [cell for sentence in document.sentences for cell in sentence.column(-1)]
+        rows = [row for sentence in document.sentences for row in sentence.rows]
+        words = [row[WORD] if len(row) >= WIDTH else "" for row in rows]
         lines = [line for sentence in document.sentences for line in sentence.lines]
-        yield document.key, DocumentPart(f"({document.name}); part {document.part}", cells, lines, document.line)
+        yield document.key, DocumentPart(f"({document.name}); part {document.part}", cells, words, lines, document.line)
     if document is None:
         raise UserError(f"holds no document; expected {EXPECTED}", path)
 

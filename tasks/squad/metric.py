@@ -80,22 +80,25 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     prediction for no question is passed over.
 
     Raises:
-        UserError: no JSON, another layout, a duplicate id, a question without an answer.
+        UserError: no JSON, another layout, a duplicate id, a question without an answer, predictions for other
+            questions alone.
     """
     answers = read_json(predictions)
     if not isinstance(answers, dict):
         raise UserError("not a JSON object {id: answer}", predictions)
-    metric, questions = SquadMetric(), 0
-    for id, golds in _golds(read_json(gold), gold):
+    wanted = dict(_golds(read_json(gold), gold))
+    if not wanted:
+        raise UserError("holds no question", gold)
+    if answers and not answers.keys() & wanted.keys():
+        raise UserError(f"has the id of no question of {gold}; a JSON object {{id: answer}} is needed", predictions)
+    metric = SquadMetric()
+    for id, golds in wanted.items():
         prediction = answers.get(id)
         if id not in answers:
             print(f"Unanswered question {id} will receive score 0.", file=sys.stderr)
         elif not isinstance(prediction, str):
             raise UserError(f"question {id}: the prediction is no text", predictions)
         metric.add(prediction, golds)
-        questions += 1
-    if not questions:
-        raise UserError("holds no question", gold)
     return metric.compute()
 
 

@@ -185,14 +185,14 @@ def test_the_cells_of_a_table_are_the_settings_of_its_sweep(sweep):
 @pytest.mark.parametrize(
     ("column", "said"),
     [
-        ("of: {elmo.lamda: 1.0}", r"no run of the sweep has elmo.lamda=1.0; its runs have: baseline, elmo.lambda=1.0"),
-        ("of: {elmo.lambda: 2.0}", r"no run of the sweep has elmo.lambda=2.0"),
-        ("gain: [baseline, b]", r"the column 'x': gain=\[baseline, b\]: the titles of two columns with runs are needed"),
-        ("gain: [baseline]", r"the column 'x': gain=\[baseline\]"),
+        ("of: {elmo.lamda: 1.0}", "no run of the sweep has elmo.lamda=1.0; its runs have: baseline, elmo.lambda=1.0"),
+        ("of: {elmo.lambda: 2.0}", "no run of the sweep has elmo.lambda=2.0"),
+        ("gain: [baseline, b]", r"'x': gain=\[baseline, b\]: the titles of two columns with runs are needed"),
+        ("gain: [baseline]", r"'x': gain=\[baseline\]"),
     ],
 )
 def test_a_column_without_runs_of_the_sweep_is_one_line(column, said, bench):
-    made = "[{title: baseline, of: {arm: baseline}}, {title: x, %s}]" % column
+    made = f"[{{title: baseline, of: {{arm: baseline}}}}, {{title: x, {column}}}]"
     params = "{elmo: '{where:none},{lambda:1.0}', seed: '1'}"
     text = f"# @package _global_\nhydra: {{sweeper: {{params: {params}}}}}\ntable: {{columns: {made}}}\n"
     (bench.conf / "sweep" / "mine.yaml").write_text(text)

@@ -35,12 +35,25 @@ def score(task: str, gold: str, predictions: str) -> dict[str, float]:
     """The metrics of the task, in percent.
 
     Raises:
-        UserError: an unknown task, a missing or malformed file (with its line).
+        UserError: an unknown task, a missing or malformed file (with its line), answers as JSON lines.
     """
     scorer = find(task)
     for path in (gold, predictions):
         files.check(path)
+    _check_format(predictions)
     return scorer(gold, predictions)
+
+
+def _check_format(predictions: str) -> None:
+    """Raises `UserError` for the JSON lines of `predict`, each of which has its answer under the key "prediction"."""
+    with files.open_text(predictions) as lines:
+        first = next(lines, "")
+    try:
+        row = json_text.parse(first) if json_text.begins_object(first) else None
+    except ValueError:
+        return  # an object of several lines
+    if isinstance(row, dict) and "prediction" in row:
+        raise UserError("JSON lines of predict; its format=official writes the file that is scored", predictions, 1)
 
 
 def find(task: str) -> Callable[[str, str], dict[str, float]]:

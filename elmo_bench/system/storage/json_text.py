@@ -21,6 +21,7 @@ from elmo_bench.system.storage.files import read_text
 
 CHECKSUM = "checksum"  # the last key of a sealed JSON object
 FILES = "files"  # the key of the sha256 of each file that a card is about, by name
+_OBJECT, _ARRAY = re.compile(r"\s*\{\s*[\"}]"), re.compile(r"\s*\[\s*(\{|$)")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -31,6 +32,16 @@ def read(path: str | PathLike[str]) -> Any:
         return parse(text)
     except ValueError as error:
         raise UserError(str(error), path, getattr(error.__cause__, "lineno", None)) from None
+
+
+def begins_object(line: str) -> bool:
+    """Whether the first line of a file is of JSON lines, or of one object."""
+    return _OBJECT.match(line) is not None
+
+
+def begins_array(line: str) -> bool:
+    """Whether the first line of a file is of an array of JSON objects."""
+    return _ARRAY.match(line) is not None
 
 
 def dumps(value: Any, **style: Any) -> str:

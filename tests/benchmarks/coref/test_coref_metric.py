@@ -1,6 +1,7 @@
 """Coreference scores: those of the reference scorer v8.01, those of another implementation, files and their faults."""
 
 import random
+import re
 
 import pytest
 from scorch import scores as scorch
@@ -106,7 +107,19 @@ def test_documents_are_matched_by_name(file, counts, capsys):
     predicted = document("(0) (0)", "(z); part 000") + document("(3) (3)", "(a); part 001 ")
     score(file(gold, "gold"), file(predicted, "predicted"))
     assert counts["muc"] == (1, 2, 1, 1)  # what only the gold has counts, what only the predictions have does not
-    assert "not scored: (z); part 000" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert re.search(r"predicted: not in .* not scored: \(z\); part 000\n", told)
+    assert re.search(r"gold: not in .* without predictions: \(a\); part 000\n", told)
+
+
+def test_other_words_are_scored_as_the_scorer_does_and_told(file, capsys):
+    text = "#begin document (a); part 000\n{}\n#end document\n"
+    gold, other = (
+        "\n".join(f"a 0 {i} {word} - - - - - - - (0)" for i, word in enumerate(words.split()))
+        for words in ("Ida sang", "Ida slept")
+    )
+    assert score(file(text.format(gold), "gold"), file(text.format(other), "predicted"))["muc_f1"] == 100
+    assert re.search(r"predicted:3: 'slept', where .*gold:3 has 'sang'\n$", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("before", ["", "w\t", "a/b 0 3 (w) - * ", "1\t2\t\t"])

@@ -130,6 +130,7 @@ TWICE = '{"data": [{"paragraphs": [{"qas": [QA, QA]}]}]}'.replace("QA", '{"id": 
         (TWICE, {}, r"gold\.json: question q7: the id occurs twice"),
         ({"a": []}, {"a": "x"}, r"gold\.json: question a: no answer"),
         ({"a": ["x"]}, ["x"], r"predictions\.json: not a JSON object"),
+        ({"a": ["x"]}, {"version": "1.1", "data": []}, r"predictions\.json: has the id of no question of .*gold\.json"),
         ({"a": ["x"]}, {"a": 3}, r"predictions\.json: question a: the prediction is no text"),
     ],
 )
