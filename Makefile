@@ -36,7 +36,7 @@ MAKEFLAGS += --no-builtin-rules
 help: ## list the targets and their variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 	@printf '%s\n' '' 'Variables, here with their defaults:' \
-	  '  TASK=$(TASK)      $(patsubst tasks/%/reader.py,%,$(wildcard tasks/*/reader.py)); or all' \
+	  '  TASK=$(TASK)      $(patsubst tasks/%/reader.py,%,$(wildcard tasks/*/reader.py)); several as ner,srl; or all' \
 	  '  SCALE=$(SCALE)    mini (generated here, offline), open (real text: make data fetches it) or paper' \
 	  '  SEEDS=$(SEEDS)       how many seeds reproduce runs; sweeps have their own number' \
 	  '  N=            the number of the table or figure' \
@@ -68,10 +68,10 @@ sweep-cancel: $(READY) ## end what runs and waits on a cluster; the same sweep a
 	@$(MODULE) elmo_bench queue cancel=true $(ARGS)
 
 table: $(READY) ## table N of the paper for TASK, as one sweep; N=4: neighbours, 5: word senses, 6: parts of speech, 7: tuning
-	@$(if $(TABLE_$(N)),$(MODULE) elmo_bench $(TABLE_$(N)) 'scale=$(SCALE)' $(ARGS),$(call sweep,table$(N)))
+	@$(if $(TABLE_$(N)),$(MODULE) elmo_bench $(TABLE_$(N)) 'scale=$(SCALE)' $(ARGS),$(call sweep,table$(or $(N),N)))
 
 figure: $(READY) ## figure N of the paper for TASK, as one sweep
-	@$(call sweep,figure$(N))
+	@$(call sweep,figure$(or $(N),N))
 
 report: $(READY) ## write the report of your runs, results/own/report.html (ARGS=results_root=results: of the reference runs)
 	@$(MODULE) elmo_bench report $(ARGS)

@@ -106,7 +106,10 @@ class Samples(Protocol):
 
 @runtime_checkable
 class ReadsFiles(Protocol):
-    """A reader that makes rows from its data set's own files, for `predict`, as it does for training."""
+    """A reader that makes rows from its data set's own files, for `predict`, as it does for training.
+
+    Where these are JSON, its attribute `native` is the frozenset of keys that tells their first object from a row.
+    """
 
     def from_file(self, path: str) -> list[Row]:
         """Rows without labels. Raises `UserError` on malformed data."""

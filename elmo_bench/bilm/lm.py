@@ -190,7 +190,8 @@ class BidirectionalLM(nn.Module):
 
         Returns:
             forward, backward, and mean, the average of the two as the paper quotes it (section 3.4); tokens, the number
-            of predictions of each direction, including sentence ends; pieces, the mean negative log-likelihoods of each
+            of predictions of each direction, including sentence ends; unknown_words, how many words of the text the
+            vocabulary lacks; pieces, the mean negative log-likelihoods of each
             piece in nats, forward and backward, from which follows how sure the perplexities are.
 
         Raises:
@@ -219,6 +220,7 @@ class BidirectionalLM(nn.Module):
             "backward": backward,
             "mean": (forward + backward) / 2,
             "tokens": count,
+            "unknown_words": corpus.unknown(vocabulary)[0],
             "pieces": pieces.round(6).tolist(),
         }
 

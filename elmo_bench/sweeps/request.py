@@ -88,7 +88,8 @@ class SweepRequest(NamedTuple):
         """The command that runs what is missing, on this machine."""
         jobs = [f"jobs={self.jobs}"] if self.jobs else []
         others = [one for one in self.overrides if not one.startswith("force=")]
-        return self._command("all" if len(self.tasks) > 1 else self.tasks[0], [*jobs, *others])
+        whole = len(self.tasks) > 1 and self.tasks == _tasks("all", self.table, self.scale)
+        return self._command("all" if whole else ",".join(self.tasks), [*jobs, *others])
 
     def command_for(self, task: str) -> str:
         """The same for one task on any machine: it names no place."""
@@ -136,9 +137,9 @@ def of(given: Mapping[str, Any], overrides: Sequence[str], sweep: str | None = N
 
 
 def _tasks(task: str, table: SweepTable, scale: str) -> list[str]:
-    """The tasks that are asked for; all: those that the sweep is for and that offer the scale."""
+    """The tasks that are asked for, by commas; all: those that the sweep is for and that offer the scale."""
     if task != "all":
-        return [pages.page(task).stem]
+        return tables.in_order({pages.page(each).stem for each in task.split(",")})
     offered = [each for each in table.tasks or pages.tasks() if scale in pages.scales(each)]
     if not offered:
         raise UserError(f"no task offers scale={scale}")

@@ -112,7 +112,7 @@ def predict(
     head = None if checkpoint else heads.folder_of(cfg.task.name, cfg.models_root, models_root is not None)
     outputs.apart(output, [checkpoint, input, head, *(getattr(cfg.bilm, key, None) for key in LAYERS)])
     official = format == "official" or _ending(output) == ".json"
-    own = not _has_rows(input)
+    own = not _has_rows(input, getattr(reader, "native", frozenset()))
     for needed, able, path in (
         (official, issubclass(type(reader), WritesOfficial), output), (own, issubclass(type(reader), ReadsFiles), input)
     ):  # fmt: skip
@@ -150,19 +150,18 @@ def _ending(path: str) -> str:
     return Path(path.removesuffix(".gz").removesuffix(".xz")).suffix
 
 
-def _has_rows(path: str) -> bool:
-    """Whether a file has rows in JSON, and is not one of the data set's own (SQuAD's alone are JSON): by its name, or
-    its first line."""
-    if (ending := _ending(path)) == ".jsonl":
-        return True
+def _has_rows(path: str, native: frozenset[str]) -> bool:
+    """Whether a file has rows in JSON. One of the data set's own has the keys `native` in its first object."""
     with open_text(path) as lines:
-        first = next(lines, "" if ending == ".json" else "{}")
-    if ending == ".json" and json_text.begins_object(first):
-        try:
-            return "data" not in json_text.parse(first)  # the key of all that a SQuAD file has
-        except ValueError:  # an object of several lines
-            return False
-    return json_text.begins_object(first) or json_text.begins_array(first)
+        first = next(lines, "")
+    ending = _ending(path)
+    if not json_text.begins_object(first):
+        return json_text.begins_array(first) or ending == ".jsonl" or (not first and ending != ".json")
+    try:
+        found = json_text.parse(first)
+    except ValueError:  # in a .json file, an object of several lines
+        return ending != ".json"
+    return not native or not native <= found.keys()
 
 
 def read_rows(reader: Any, path: str, task: str, beside: bool = True) -> list[tuple[dict[str, Any], Any]]:

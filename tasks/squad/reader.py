@@ -71,6 +71,7 @@ class SquadReader:
     """
 
     fields = ("question", "context")
+    native = frozenset({"data"})
 
     def __init__(
         self,

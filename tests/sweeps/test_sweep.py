@@ -210,6 +210,7 @@ def test_what_is_missing_is_run_and_after_kills_at_any_moment_the_records_are_th
         (["+sweep=table2", "-m"], "-m: arguments are written key=value"),
         (["+sweep=ner_loss", "task=srl"], "the sweep ner_loss is for task=ner, not for task=srl"),
         (["+sweep=variance", "scale=open"], "the sweep variance is for scale=mini, not for scale=open"),
+        (["+sweep=table2", "task=ner,sst"], "task=sst: there is no such task; did you mean sst5?"),
         (["+sweep=table1", "task=all", "scale=huge"], "no task offers scale=huge"),
     ],
 )
@@ -224,6 +225,9 @@ def test_all_is_every_task_that_the_sweep_is_for_in_the_papers_order():
     assert wanted(["+sweep=table2", "task=all"]).tasks == ["squad", "snli", "srl", "coref", "ner", "sst5"]
     assert wanted(["sweep=snli_l2", "task=all"]).tasks == wanted(["+sweep=snli_l2"]).tasks == ["snli"]
     assert wanted(["+sweep=table2"]).tasks == ["ner"]
+    some = wanted(["+sweep=table2", "task=ner,snli"])
+    assert some.tasks == ["snli", "ner"]
+    assert "task=snli,ner " in some.command()
 
 
 def test_the_command_that_goes_on_asks_for_the_same():

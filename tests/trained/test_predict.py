@@ -128,6 +128,15 @@ def test_answers_are_cut_from_raw_paragraphs_of_any_length(trained, tmp_path):
         answered({"context": "", "question": "What?"})
 
 
+def test_json_lines_of_snlis_release_are_its_own_file(trained, tmp_path):
+    checkpoint, *_ = trained("snli")
+    pair = {"gold_label": "-", "sentence1": "Ida sang.", "sentence2": "Ida slept."}
+    asked, answers = tmp_path / "test.jsonl", tmp_path / "labels.txt"
+    asked.write_text(json.dumps(pair) + "\n")
+    assert predict(checkpoint, str(asked), str(answers), format="official") == 1
+    assert answers.read_text().strip() in ("entailment", "neutral", "contradiction")
+
+
 def test_rows_of_json_are_read_under_any_name_and_as_an_array(trained, tmp_path):
     checkpoint, *_ = trained("ner")
     rows, out = [{"text": "Ida sang in Oslo."}, {"text": "Tom ran."}], tmp_path / "out.jsonl"

@@ -18,7 +18,7 @@ class Recipe:
 
     Attributes:
         options: the biLM's sizes, as in its options.json.
-        text: training text, as (path or pattern, tokens to use or None for all).
+        text: training text, as (path or pattern, tokens to use or None for all); on the command line a path is enough.
         heldout: texts on which perplexity is measured, written in the same way.
         vocabulary: number of words of the softmax.
         tokens: training tokens (counted once for both directions); a shorter text is read repeatedly.

@@ -116,13 +116,14 @@ def perplexities(
 
 
 def show(card: dict[str, Any], console: Console) -> None:
-    """Prints the perplexities of a card."""
+    """Prints the perplexities of a card, and how many words of each text are not in the vocabulary."""
     hours, tokens = card["hours"], card["tokens_seen"] / 1e6
-    table = Table(
-        "held-out text", "tokens", "forward", "backward", "mean", title=f"{tokens:.1f}M tokens, {hours:.2f} h"
-    )
+    columns = ("held-out text", "tokens", "unknown words", "forward", "backward", "mean")
+    table = Table(*columns, title=f"{tokens:.1f}M tokens, {hours:.2f} h")
     for path, row in card["perplexity"].items():
-        table.add_row(path, str(row["tokens"]), *(f"{row[key]:.1f}" for key in ("forward", "backward", "mean")))
+        unknown = str(row.get("unknown_words", "-"))  # no card before this key has it
+        measured = (f"{row[key]:.1f}" for key in ("forward", "backward", "mean"))
+        table.add_row(path, str(row["tokens"]), unknown, *measured)
     console.print(table)
 
 
@@ -135,7 +136,8 @@ def make_recipe(cfg: DictConfig, root: Path | None = None) -> Recipe:
     """
     values: dict[str, Any] = OmegaConf.to_container(cfg, resolve=True)  # type: ignore[assignment]
     for key in ("text", "heldout"):
-        values[key] = [tuple(pair) for pair in values[key]]
+        listed = [values[key]] if isinstance(values[key], str) else values[key]  # one file, or a list of files or pairs
+        values[key] = [(each, None) if isinstance(each, str) else tuple(each) for each in listed]
     values["betas"] = tuple(values.get("betas", (0.9, 0.99)))
     for key in ("words", "start", "parent"):
         if root is not None and values.get(key) is not None:

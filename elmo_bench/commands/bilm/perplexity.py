@@ -1,21 +1,24 @@
-"""The perplexity of a biLM on a text: `elmo-bench perplexity options=O weights=W text=FILE`."""
+"""The perplexity of a biLM on a text: `elmo-bench perplexity text=FILE`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+from elmo_bench.commands.usage import BILM_FILES, bilm_files
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.terminal.command import Argument, Command
 
 COMMAND = Command(
     (
-        Argument("options", "the biLM's options, in the official layout", value="FILE.json"),
-        Argument("weights", "its weights; softmax.safetensors and vocabulary.txt lie beside them", value="FILE.hdf5"),
+        *BILM_FILES,
         Argument("text", "one tokenized sentence a line; a file, a folder of files or a quoted pattern", value="TEXT"),
     ),
-    (("options=models/open/options.json weights=models/open/weights.hdf5 text=text.txt.xz", ""),),
+    (
+        ("text=text.txt.xz", "of the open biLM"),
+        ("options=own/options.json weights=own/weights.hdf5 text=text.txt", "of any other"),
+    ),
     (
         "Prints a JSON object: the perplexity forward (given the words before), backward (given those after) and their "
         "mean, as the paper quotes it; how many predictions each direction made, ends of sentences included; the size "
@@ -23,7 +26,8 @@ COMMAND = Command(
         "compare only for one vocabulary and one text.",
         "The state runs on from sentence to sentence, as in training. A long text is read in 32 equal parts; up to 31 "
         "predictions at its end are left out.",
-        "The official files have no softmax; `elmo-bench tune` trains one.",
+        "Beside the weights lie softmax.safetensors and vocabulary.txt. The official files have no softmax; "
+        "`elmo-bench tune` trains one.",
     ),
     page="bilms",
 )
@@ -48,9 +52,8 @@ def measure(options: Path, weights: Path, text: str) -> dict[str, Any]:
     lm, words = read_lm(options, weights)
     corpus = Corpus.read(sources(Path(), [(text, None)]))
     measured = lm.perplexity(corpus, words, name=text)
-    predictions = measured.pop("tokens")
+    predictions, running = measured.pop("tokens"), measured.pop("unknown_words")
     del measured["pieces"]
-    running, distinct = corpus.unknown(words)
     return {
         **measured,
         "predictions": predictions,
@@ -58,11 +61,11 @@ def measure(options: Path, weights: Path, text: str) -> dict[str, Any]:
         "sentences": len(corpus.ends),
         "words": len(corpus.tokens),
         "unknown_words": running,
-        "distinct_unknown_words": distinct,
+        "distinct_unknown_words": corpus.unknown(words)[1],
     }
 
 
 def main() -> None:
     """The entry point."""
     given = COMMAND.parse()
-    print(json_text.dumps(measure(Path(given["options"]), Path(given["weights"]), given["text"]), indent=1))
+    print(json_text.dumps(measure(*bilm_files(given), given["text"]), indent=1))

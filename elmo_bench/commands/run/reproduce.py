@@ -20,7 +20,7 @@ from elmo_bench.system.terminal.command import Argument, Command, flag, whole
 
 COMMAND = Command(
     (
-        Argument("task", "the benchmark, a file in conf/task/, or all", "ner"),
+        Argument("task", "a benchmark, a file in conf/task/, several as ner,srl, or all", "ner"),
         usage.SCALE,
         Argument("seeds", "train each arm with the seeds from 1 to this number", 1, parse=whole(1, 1000)),
         usage.JOBS,

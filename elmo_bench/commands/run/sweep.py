@@ -17,7 +17,7 @@ from elmo_bench.system.terminal.command import Argument, Command, whole
 COMMAND = Command(
     (
         Argument("+sweep", "a file in conf/sweep/", value="NAME"),
-        Argument("task", "the benchmark, or all; by default ner, or the one that the sweep is for", None, "NAME"),
+        Argument("task", "a benchmark, several as ner,srl, or all; by default the one of the sweep", None, "NAME"),
         usage.SCALE,
         Argument("seeds", "the seeds from 1 to this number; by default those of its file", None, "N", whole(1, 1000)),
         usage.JOBS,

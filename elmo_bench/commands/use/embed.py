@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # `--help` does not import them
 
 COMPARED = 32  # lines computed in fp32 too, with precision=bf16
 GROUP = 1024  # lines read at once: the biLM sorts them by length into batches of its token budget
+OTHER_FORMATS = (".npz", ".npy", ".pt", ".safetensors", ".json", ".jsonl", ".csv", ".txt")
 COMMAND = Command(
     (
         *BILM_FILES,
@@ -69,7 +70,7 @@ def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
 
     Raises:
         UserError: the input is missing, empty, JSON or not UTF-8, or its layers are not finite (its line is named); the
-            output cannot be written.
+            output cannot be written, or has the name of another format.
     """
     import h5py
 
@@ -78,6 +79,8 @@ def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
 
     if not output.parent.is_dir():
         raise UserError("no such folder for the output", output.parent)
+    if output.suffix in OTHER_FORMATS:
+        raise UserError("embed writes HDF5; name the output .hdf5", output)
     check_text(source)
     index: dict[str, str] = {}
     count = 0

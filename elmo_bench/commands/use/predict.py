@@ -51,7 +51,7 @@ COMMAND = Command(
         "format=json: each line is a JSON object that repeats the input as it is and adds the model's answer under the "
         'key "prediction": labels by name, with probabilities where the model has any, and the words of text that was '
         "tokenized. format=official: a file that `score` and the official scorer read.",
-        "The input may also be a file of the data set: columns, trees, SNLI's TSV, SQuAD's .json. An output named "
+        "The input may also be a file of the data set: columns, trees, SNLI's files, SQuAD's .json. An output named "
         ".json (SQuAD) is official, whatever `format` is.",
     ),
     more=formats,

@@ -67,7 +67,9 @@ def test_what_the_vocabulary_command_refuses(tmp_path, monkeypatch, call, change
     assert set(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("text", ['{"text": "the dog ran ."}\n', '[{"text": "a"}]', '[ 1 ] "the dog"\n', "{ 2 }\n"])
+@pytest.mark.parametrize(
+    "text", ['{"text": "the dog ran ."}\n', '[{"text": "a"}]', '[\n {"text": "a"}]', '[ 1 ] "the dog"\n', "{ 2 }\n"]
+)
 def test_json_is_no_text(tmp_path, text):
     path = tmp_path / "text"
     path.write_text(text)
@@ -79,3 +81,10 @@ def test_json_is_no_text(tmp_path, text):
         with pytest.raises(UserError, match="text:1: JSON, where text is needed"):
             read()
     assert [each.name for each in tmp_path.iterdir()] == ["text"]
+
+
+def test_layers_are_not_written_under_the_name_of_another_format(tmp_path):
+    (tmp_path / "text").write_text("a b\n")
+    bilm: Any = None
+    with pytest.raises(UserError, match=r"out\.npz: embed writes HDF5"):
+        embed.embed(bilm, tmp_path / "text", tmp_path / "out.npz")
