@@ -38,7 +38,7 @@ NOTE = (
 )
 FIRST = "first sense"
 HARDLY = 0.1  # the share of the words from which on an inventory is taken to be meant for a text
-GROUP = 2048  # sentences given to the source of layers at once: bounds the memory
+AT_ONCE = 2048  # sentences given to the source of layers at once: bounds the memory
 TIE = 1e-5  # cosines no further apart are equal: layer 0 gives a form the same vector in every sentence
 
 
@@ -119,7 +119,7 @@ class Means(NamedTuple):
 def occurrences(source: Any, sentences: Sequence[SenseSentence], what: str) -> Iterator[tuple[int, Instance, Tensor]]:
     """The number of its sentence, and the vectors (L, W), of every instance; numbers rounded to float16."""
     chosen = [i for i, sentence in enumerate(sentences) if sentence.instances]
-    groups = [chosen[at : at + GROUP] for at in range(0, len(chosen), GROUP)]
+    groups = [chosen[at : at + AT_ONCE] for at in range(0, len(chosen), AT_ONCE)]
     for group in tracked(groups, what):
         words = [sentences[i].words for i in group]
         for indices, flat in source.batches(words):

@@ -237,7 +237,8 @@ def described(schema: type, prefix: str = "", names: Mapping[str, str] | None = 
             listed = f" ({', '.join(map(shown, values))})" if values else ""
             default, known = _default(each), values or ((True, False) if hint is bool else ())
             shape = "null" if default is None else "VALUE"
-            arguments.append(Argument(name, meaning + listed, default, shape, Choice(*map(shown, known))))
+            parse = Choice(*map(shown, known)) if known else str
+            arguments.append(Argument(name, meaning + listed, default, shape, parse))
     return arguments
 
 
