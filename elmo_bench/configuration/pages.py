@@ -88,6 +88,8 @@ def _explain(error: BaseException) -> str | None:
         return f"{several[1]}: several values are a sweep: add -m, or if they are one list, write it in brackets: {one}"
     if text.startswith("Config group override must be"):  # task=3, logger=null; Hydra does not say which
         return f"{FILES}; elmo-bench train --help lists the files of every group"
+    if "does not support sweep type" in text:  # interval(0, 0.5)
+        return "interval(...) is for a search: add sweeper=optuna; a sweep takes range(...), choice(...) or values"
     if isinstance(error, UnicodeDecodeError):
         return _other_encoding()
     page_is_wrong = isinstance(error, ValueError | OSError) and _theirs(_origin(error))

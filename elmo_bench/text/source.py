@@ -21,7 +21,8 @@ from elmo_bench.text.hub import load_from_hub
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict, Features
 
-TABLES = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".jsonl": "json"}  # ending -> the builder of `datasets`
+# ending -> the builder of `datasets`
+TABLES = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".jsonl": "json", ".json": "json"}
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # our names -> the hub's names
 CHUNK = 500  # rows that are Python objects at once; as such they take ten times the memory
 
@@ -125,7 +126,7 @@ class DataSource:
             for split, name in names.items()
         }
         if len(kinds) > 1:
-            raise UserError(f"{', '.join(names.values())}: all splits must be tables (.parquet, .jsonl, .csv), or none")
+            raise UserError(f"{', '.join(names.values())}: all splits must be tables (.parquet, .json, .csv), or none")
         return kinds == {True}
 
     @property

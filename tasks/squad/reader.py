@@ -89,7 +89,9 @@ class SquadReader:
         window: int = 1000,
     ):
         one_of(sequence, "task.reader.sequence", ("sentence", "paragraph"))
-        self.source, self.sequence = DataSource(data, "task.data.train=FILE and test=FILE"), sequence
+        instead = "task.data.train=FILE and test=FILE"
+        self.source = DataSource(data, instead, native=lambda path: path.suffix.lower() == ".json")
+        self.sequence = sequence
         self.train_questions, self.held_out, self.train_words, self.draw = train_questions, held_out, train_words, draw
         self.lower, self.min_count = lower, min_count
         self.char_min_count, self.char_limit, self.apart = char_min_count, char_limit, apart
