@@ -15,13 +15,14 @@ from elmo_bench.text.batching import pad, pad_tokens
 from elmo_bench.text.columns import REMOVE, Block, comments_named, read_blocks, write_rows
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import sentence_of
-from elmo_bench.text.source import SPLITS, DataSource, Table, tables
+from elmo_bench.text.source import SPLITS, DataSource, Table, check_keys, tables
 from elmo_bench.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
 
 LISTED = 10  # the most places that a message lists
+OF_COLUMN_FILES = ("word_column", "tag_column", "comment")  # keys of `task.data`
 COMMENT = """add '+task.data.comment="#"'"""
 
 
@@ -81,7 +82,11 @@ class TaggingReader:
             UserError: a missing setting or file, rows of different widths, tags that follow no scheme, no spans at all;
                 it names file and line.
         """
+        check_keys(self.data, *OF_COLUMN_FILES, "source_scheme", "tag_names")
         if self.source.tabular:
+            if unread := [key for key in OF_COLUMN_FILES if key in self.data]:
+                mend = "of a table, '+task.data.columns={tokens: NAME, tags: NAME}' names the columns"
+                raise UserError(f"task.data.{unread[0]} is for column files; {mend}")
             sources = {split: self._from_table(table) for split, table in self.source.load().items()}
         else:
             sources = {split: self._from_file(split) for split in SPLITS}
@@ -109,6 +114,8 @@ class TaggingReader:
         table.require("tokens", column)
         feature = getattr(table.rows.features[column], "feature", None)
         names: list[str] = getattr(feature, "names", None) or list(self.data.get("tag_names") or ())
+        if len(table.rows) > 1 and all(len(tokens) < 2 for tokens in table.lists("tokens")):
+            raise table.unfit("has one word in each row, where a row is a sentence: join the words of each sentence")
         empty = 0
         for row, (tokens, found) in enumerate(
             zip(table.lists("tokens"), table.lists(column, numbers=True), strict=True)

@@ -22,7 +22,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import open_text
 from elmo_bench.text import brackets
 from elmo_bench.text.columns import Block, read_blocks, write_rows
-from elmo_bench.text.source import TABLES
+from elmo_bench.text.source import TABLES, ending_of
 from elmo_bench.text.tags import Span
 
 DOCUMENT, PART, NUMBER, WORD, POS, PARSE, LEMMA, FRAME, SENSE, SPEAKER, NAMES, ARGUMENTS = range(12)
@@ -220,7 +220,7 @@ def read_split(data: Mapping[str, Any], split: str) -> Iterator[Document]:
         raise UserError("set task.data.folder to the folder of the CoNLL-2012 files (conll-2012/v4/data)")
     paths = find_files(data[split], data.get("folder"))
     for path in paths:
-        if path.suffix.lower() in TABLES:
+        if ending_of(path.name) in TABLES:
             raise UserError("this task reads CoNLL-2012 columns, not tables; see docs/data.md", path)
     return with_words(read_documents(paths))
 

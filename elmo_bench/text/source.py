@@ -6,16 +6,19 @@ without.
 
 from __future__ import annotations
 
+import csv
 import os
+import re
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files
 from elmo_bench.system.storage.disk import writing
+from elmo_bench.system.terminal.console import choices
 from elmo_bench.text.hub import load_from_hub
 
 if TYPE_CHECKING:
@@ -24,7 +27,15 @@ if TYPE_CHECKING:
 # ending -> the builder of `datasets`
 TABLES = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".jsonl": "json", ".json": "json"}
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # our names -> the hub's names
+PLACES = (*SPLITS, "folder", "hub", "revision", "configuration", "columns")  # keys of `data` that name its files
 CHUNK = 500  # rows that are Python objects at once; as such they take ten times the memory
+
+
+def check_keys(data: Mapping[str, Any], *own: str) -> None:
+    """Raises `UserError` for a key of `task.data` that nothing reads: neither of `PLACES` nor the reader's own."""
+    for key in data:
+        if key not in PLACES and key not in own:
+            raise UserError(f"task.data.{key}: there is no such key; {choices(key, [*PLACES, *own])}")
 
 
 class Table(NamedTuple):
@@ -79,6 +90,9 @@ class Table(NamedTuple):
         """
         kinds = (str, int) if numbers else (str,)
         for row, cell in enumerate(self.cells(column)):
+            if isinstance(cell, str) and cell[:1] == "[" and cell[-1:] == "]" and len(cell.split()) > 1:
+                mend = "in CSV write the words with spaces between them, or write JSON lines or parquet"
+                raise self.fault(row, f"{column} is a list as Python prints it", mend)
             each = cell.split() if isinstance(cell, str) else cell if isinstance(cell, list) else [cell]
             each = list(map(whole_number, each)) if numbers else each
             if wrong := [one for one in each if type(one) not in kinds or one == ""]:
@@ -122,7 +136,7 @@ class DataSource:
             return True
         names = {split: self.data[split] for split in SPLITS if isinstance(self.data.get(split), str)}
         kinds = {
-            _ending(name) in TABLES and (bool(self.columns) or not self.native(self.path(split)))
+            ending_of(name) in TABLES and (bool(self.columns) or not self.native(self.path(split)))
             for split, name in names.items()
         }
         if len(kinds) > 1:
@@ -132,7 +146,7 @@ class DataSource:
     @property
     def from_hub(self) -> bool:
         """Whether a data set of the hub is named, and neither a folder nor a table, which would take precedence."""
-        table = isinstance(self.data.get("train"), str) and _ending(self.data["train"]) in TABLES
+        table = isinstance(self.data.get("train"), str) and ending_of(self.data["train"]) in TABLES
         return self.data.get("hub") is not None and self.data.get("folder") is None and not table
 
     def path(self, split: str) -> Path:
@@ -166,36 +180,38 @@ class DataSource:
         table = Table(rows, split, path, _of_hub(self.data.get("hub")), found, mend)
         table.require(*self.columns.values())
         renamed = {theirs: ours for ours, theirs in self.columns.items() if ours != theirs}
-        return table._replace(rows=rows.rename_columns(renamed))
+        replaced = [ours for ours in renamed.values() if ours in rows.column_names and ours not in renamed]
+        return table._replace(rows=rows.remove_columns(replaced).rename_columns(renamed))
 
 
 def _of_hub(name: Any) -> str:
     return f"the data set {name} of the hub"
 
 
-def _ending(name: str) -> str:
-    return Path(name).suffix.lower()
+def ending_of(name: str) -> str:
+    """The last ending of a file's name in lower case, without that of its packing."""
+    return Path(re.sub(r"\.(gz|xz)\Z", "", name)).suffix.lower()
 
 
 def _read(path: Path) -> Dataset:
     """A file as a table, in memory: `datasets` would keep a copy in its cache."""
-    from datasets import load_dataset
+    from datasets import Dataset, load_dataset
 
     files.check(path)
-    ending = _ending(path.name)
-    builder, options = TABLES[ending], {"data_files": {"train": str(path)}, "split": "train", "keep_in_memory": True}
-    if builder == "csv":  # only an empty cell is empty: NA and None are words
-        options |= {"sep": "\t" if ending == ".tsv" else ",", "keep_default_na": False, "na_values": [""]}
+    builder = TABLES[ending_of(path.name)]
+    if builder == "csv":
+        return Dataset.from_dict(_columns(path))
     try:
         if _has_no_rows(path, builder):
             raise UserError("the table has no rows", path)
+        options = {"data_files": {"train": str(path)}, "split": "train", "keep_in_memory": True}
         with tempfile.TemporaryDirectory() as cache:
             return load_dataset(builder, cache_dir=cache, **options)  # type: ignore[return-value]
     except UserError:
         raise
     except Exception as error:  # whatever the readers of these formats raise
         cause = error.__cause__ or error
-        raise UserError(f"cannot be read as {ending[1:]} ({' '.join(str(cause).split())})", path) from None
+        raise UserError(f"cannot be read as {builder} ({' '.join(str(cause).split())})", path) from None
 
 
 def _has_no_rows(path: Path, builder: str) -> bool:
@@ -204,9 +220,43 @@ def _has_no_rows(path: Path, builder: str) -> bool:
         from pyarrow.parquet import read_metadata
 
         return read_metadata(path).num_rows == 0
-    least = 2 if builder == "csv" else 1  # the header is a line, too
     with files.open_text(path) as lines:
-        return len(list(islice(filter(str.strip, lines), least))) < least
+        return not any(map(str.strip, lines))
+
+
+def _columns(path: Path) -> dict[str, list[str | None]]:
+    """The columns of a CSV or TSV file as text; an empty cell is None, and columns without a name are left out.
+
+    pandas, which `datasets` reads them with, makes an index of surplus cells, runs on over lines after a stray quote,
+    and makes numbers and dates of text.
+
+    Raises:
+        UserError: a row of another width than the header, a quote inside a cell, no rows; it names the line.
+    """
+    tabs = ending_of(path.name) == ".tsv"
+    with files.open_text(path) as lines:
+        reader = csv.reader(lines, delimiter="\t" if tabs else ",", strict=True)
+        rows = []
+        try:
+            header = next(reader, [])
+            for row in filter(None, reader):
+                if len(row) != len(header):
+                    quoted = "" if tabs else "; a cell with a comma is written in double quotes"
+                    raise UserError(
+                        f"{len(row)} cells, where the header has {len(header)}{quoted}", path, reader.line_num
+                    )
+                if tabs and any("\t" in cell or "\n" in cell for cell in row):
+                    raise csv.Error("a quoted cell goes on after a tab or the end of the line")
+                rows.append(row)
+        except csv.Error as error:
+            raise UserError(
+                f'cannot be read as {"TSV" if tabs else "CSV"} ({error}); is a " not closed?', path, reader.line_num
+            ) from None
+    if not rows:
+        raise UserError("the table has no rows", path)
+    if twice := [name for name, number in Counter(header).items() if number > 1 and name]:
+        raise UserError(f"the column {twice[0]} occurs twice in the header", path, 1)
+    return {name: [row[i] or None for row in rows] for i, name in enumerate(header) if name}
 
 
 def tables(splits: Mapping[str, list[dict[str, Any]]]) -> DatasetDict:

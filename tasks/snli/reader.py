@@ -15,7 +15,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.part import WHOLE, Part
-from elmo_bench.text.source import SPLITS, DataSource, Table, tables
+from elmo_bench.text.source import SPLITS, DataSource, Table, check_keys, tables, whole_number
 from elmo_bench.text.tokenizer import compounds, words
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -61,6 +61,7 @@ class SnliReader:
             UserError: a missing setting or file, a missing column, an unknown label, a line that is not a JSON object,
                 an empty sentence in dev or test, a split without pairs; it names file and line.
         """
+        check_keys(self.source.data)
         if self.source.tabular:
             sources = {split: _table_pairs(table) for split, table in self.source.load().items()}
         else:
@@ -160,7 +161,8 @@ def _table_pairs(table: Table) -> Iterator[Pair]:
     columns = table.rows["label"], table.texts("premise"), table.texts("hypothesis")
     for row, (label, premise, hypothesis) in enumerate(zip(*columns, strict=True)):
         fault = partial(table.fault, row)
-        known = labels.get(label) if isinstance(label, Hashable) else None
+        label = whole_number(label)  # in CSV a number is text
+        known = labels.get(label) if isinstance(label, Hashable) and not isinstance(label, bool) else None
         if known not in (*LABELS, NO_GOLD):
             raise fault(f"the unknown label {label!r}", f"expected {', '.join(LABELS)}, or 0 to 2")
         yield Pair(known, premise, hypothesis, fault)

@@ -18,7 +18,7 @@ from elmo_bench.text import tokenizer
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import has_words
-from elmo_bench.text.source import SPLITS, DataSource, mapped
+from elmo_bench.text.source import SPLITS, DataSource, check_keys, ending_of, mapped
 from elmo_bench.text.tokenizer import TextWord
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -90,7 +90,7 @@ class SquadReader:
     ):
         one_of(sequence, "task.reader.sequence", ("sentence", "paragraph"))
         instead = "task.data.train=FILE and test=FILE"
-        self.source = DataSource(data, instead, native=lambda path: path.suffix.lower() == ".json")
+        self.source = DataSource(data, instead, native=lambda path: ending_of(path.name) == ".json")
         self.sequence = sequence
         self.train_questions, self.held_out, self.train_words, self.draw = train_questions, held_out, train_words, draw
         self.lower, self.min_count = lower, min_count
@@ -110,6 +110,7 @@ class SquadReader:
         Raises:
             UserError: as `read_paragraphs` and `parted`.
         """
+        check_keys(self.source.data)
         paragraphs = self._paragraphs()
         if self.train_questions is not None:
             paragraphs["train"] = chosen(paragraphs["train"], self.train_questions, self.draw)

@@ -13,7 +13,7 @@ from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import tokens_of
-from elmo_bench.text.source import SPLITS, DataSource, Table, tables, whole_number
+from elmo_bench.text.source import SPLITS, DataSource, Table, check_keys, tables, whole_number
 from elmo_bench.text.tokenizer import compounds, words
 from elmo_bench.text.trees import Node, Tree, TreeError, read_trees, unescaped
 from elmo_bench.text.vocabulary import Vocabulary
@@ -72,6 +72,7 @@ class Sst5Reader:
             UserError: a missing file, an unbalanced tree or a label outside 0-4 (with file and line), no phrase that is
                 long enough, a data set of the hub without trees.
         """
+        check_keys(self.source.data, "train_sentences")
         found = self.source.load() if self.source.tabular else {}
         trees = {split: list(self._trees(split, found.get(split))) for split in SPLITS}
         train = trees["train"][: self.train_sentences]

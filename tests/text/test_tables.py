@@ -1,5 +1,6 @@
 """Data sets as tables: parquet, JSON lines and CSV, read by `datasets`, with columns by any names."""
 
+import gzip
 import json
 from typing import Any
 
@@ -133,7 +134,7 @@ def test_in_csv_only_an_empty_cell_is_empty(tmp_path, ending):
         return reader(lines(tmp_path, *(row.replace("|", ",\t"[ending == "tsv"]) for row in rows), ending=ending),
                       **settings).load()["dev"]  # fmt: skip
 
-    assert read(NerReader, "tokens|ner_tags", "Ida|B-PER", "NA|O")["tokens"][:] == [["Ida"], ["NA"]]
+    assert read(NerReader, "tokens|ner_tags", "Ida sang|B-PER O", "NA|O")["tokens"][:] == [["Ida", "sang"], ["NA"]]
     with pytest.raises(UserError, match="row 0: tokens is empty"):
         read(NerReader, "tokens|ner_tags", "|O")
     pairs = read(SnliReader, "premise|hypothesis|label", "None|n/a|1", "a|b|", "null|c|2")
@@ -152,7 +153,6 @@ def test_rows_without_words_are_counted(tmp_path, capsys):
     ("ending", "rows"),
     [
         ("csv", ["tokens,ner_tags", "Ida sang,1 0", "Ida,1"]),
-        ("csv", ["tokens,ner_tags", "Ida,1", "sang,0"]),
         ("jsonl", [{"tokens": ["Ida", "sang"], "ner_tags": [1.0, 0.0]}]),
         ("jsonl", [{"tokens": ["Ida", "sang"], "ner_tags": ["1", "0"]}]),
     ],
@@ -232,3 +232,57 @@ def test_conll_2012_is_no_table(tmp_path, reader):
         UserError, match=r"all\.jsonl: this task reads CoNLL-2012 columns, not tables; see docs/data.md"
     ):
         reader(lines(tmp_path, *ROWS)).load()
+
+
+@pytest.mark.parametrize(
+    ("ending", "rows", "told"),
+    [
+        ("csv", ["A good film, yes,3", "fine,2"], r"all\.csv:2: 3 cells, where the header has 2; a cell with a comma"),
+        ("csv", ["fine,2", "well, bad film,1"], r"all\.csv:3: 3 cells"),
+        ("csv", ["fine"], r"all\.csv:2: 1 cells"),
+        ("tsv", ['" good film\t3', 'bad " film\t1', "fine\t2"], r"all\.tsv:\d: cannot be read as TSV"),
+        ("tsv", ['"Hello\t3', 'c "\t1'], r"all\.tsv:\d: cannot be read as TSV"),
+        ("tsv", ['"Hello\tb"\t1'], r"all\.tsv:2: cannot be read as TSV"),
+        ("csv", ['"never closed,1', "fine,2"], r"all\.csv:\d: cannot be read as CSV"),
+        ("csv", [], r"all\.csv: the table has no rows"),
+    ],
+)
+def test_a_row_that_would_run_into_another_is_refused_with_its_line(tmp_path, ending, rows, told):
+    data = lines(tmp_path, "text,label".replace(",", ",\t"[ending == "tsv"]), *rows, ending=ending)
+    with pytest.raises(UserError, match=told):
+        Sst5Reader(data, phrases="sentences").load()
+
+
+def test_text_stays_text_in_csv_and_packed_files_are_tables(tmp_path):
+    data = lines(tmp_path, "text,label,", "1.5,3,x", "2020-01-01,0,y", ending="csv")
+    assert Sst5Reader(data, phrases="sentences").load()["dev"]["label"][:] == [3, 0]
+    packed = tmp_path / "all.csv.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "all.csv").read_bytes()))
+    assert len(Sst5Reader(dict.fromkeys(data, str(packed)), phrases="sentences").load()["dev"]) == 2
+    with pytest.raises(UserError, match="row 0: the unknown label True"):
+        SnliReader(lines(tmp_path, PAIR | {"label": True})).load()
+
+
+def test_a_word_a_row_and_lists_as_python_prints_them_are_refused(tmp_path):
+    with pytest.raises(UserError, match="has one word in each row, where a row is a sentence"):
+        NerReader(lines(tmp_path, *({"tokens": word, "tags": "O"} for word in ("Ida", "sang")))).load()
+    with pytest.raises(UserError, match="row 0: tokens is a list as Python prints it; in CSV write"):
+        NerReader(lines(tmp_path, "tokens,tags", "\"['Ida', 'sang']\",O O", ending="csv")).load()
+
+
+def test_a_column_may_be_named_by_one_of_ours_and_a_key_that_nothing_reads_is_refused(tmp_path):
+    rows = [
+        {"sentence": "fine", "stars": 4, "text": "x", "label": 0},
+        {"sentence": "bad", "stars": 1, "text": "y", "label": 0},
+    ]
+    data = lines(tmp_path, *rows)
+    columns = {"columns": {"text": "sentence", "label": "stars"}}
+    assert Sst5Reader(data | columns, phrases="sentences").load()["dev"]["label"][:] == [4, 1]
+    swapped = lines(tmp_path, {"premise": "b", "hypothesis": "a", "label": 0})
+    pair = SnliReader(swapped | {"columns": {"premise": "hypothesis", "hypothesis": "premise"}}).load()["dev"][0]
+    assert (pair["premise"], pair["hypothesis"]) == (["a"], ["b"])
+    for reader in (CorefReader, NerReader, SnliReader, SquadReader, SrlReader, Sst5Reader):
+        with pytest.raises(UserError, match=r"task\.data\.colums: there is no such key; did you mean columns\?"):
+            reader(data | {"colums": {}}).load()
+    with pytest.raises(UserError, match=r"task\.data\.word_column is for column files; of a table, "):
+        NerReader(data | {"word_column": 1}).load()
