@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import Argument, HelpSection, described, files, flag, settings, whole
 
@@ -39,8 +38,9 @@ TASK = Argument("task", "the benchmark, a file in conf/task/", "ner")
 SCALE = Argument("scale", "data and biLM: mini (generated here), open or paper", "mini")
 ARM = Argument("arm", "elmo, or baseline: without ELMo, as elmo.where=none", "elmo")
 BILM_FILES = (
-    Argument("options", "a biLM's options, in the official layout; by default the open biLM's", None, "FILE.json"),
-    Argument("weights", "its weights, in the official layout; by default the open biLM's", None, "FILE.hdf5"),
+    Argument("bilm", "open, mini, or a folder with a biLM in the official layout", "open", "NAME"),
+    Argument("options", "instead of bilm: its options, in the official layout", None, "FILE.json"),
+    Argument("weights", "and its weights", None, "FILE.hdf5"),
 )
 REMEDY = "running the command again resumes from the last completed epoch"
 OVERRIDES = (
@@ -50,11 +50,18 @@ OVERRIDES = (
 
 
 def bilm_files(given: Mapping[str, Any]) -> tuple[Path, Path]:
-    """The options and weights that were given, or those of the open biLM. Raises `UserError` if one is given alone."""
+    """The options and weights that were given, or those of `bilm`.
+
+    Raises:
+        UserError: one of both is given alone, or there is no biLM of the name.
+    """
+    from elmo_bench.bilm.card import files_of
+
     if (given["options"] is None) != (given["weights"] is None):
-        raise UserError("options and weights belong together; give both, or neither for the open biLM")
-    folder = places.shipped(places.ROOT / "models", "open")
-    return Path(given["options"] or folder / "options.json"), Path(given["weights"] or folder / "weights.hdf5")
+        raise UserError("options and weights belong together; give both, or neither for bilm=open")
+    if given["options"] is None:
+        return files_of(given["bilm"])
+    return Path(given["options"]), Path(given["weights"])
 
 
 def blocks() -> dict[str, type]:

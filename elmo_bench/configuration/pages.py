@@ -102,8 +102,11 @@ def _explain(error: BaseException) -> str | None:
     options = getattr(error, "options", None)  # of a MissingConfigException
     if options is not None and (missing := re.search(r"[Cc]ould not find '([^']+)'", text)):
         group, _, name = missing[1].rpartition("/")
+        if not any((folder / group).is_dir() for folder in places.conf()) and not group.startswith("hydra"):
+            group, _, name = missing[1].partition("/")  # the value is a path
         what = "configuration file" if group.endswith("s") else group or "configuration"
-        return f"{group}={name}: there is no such {what}; {choices(name, options)}"
+        own = f"; {OF_FILES[group]}" if "/" in name and group in OF_FILES else ""
+        return f"{group}={name}: there is no such {what}; {choices(name, options)}{own}"
     if wrong := re.match(r"Error merging override \+*(.+)", text):
         return f"{wrong[1]}: {needed(str(error.__cause__ or ''))}"
     if wrong := re.search(r"Could not override '([^']+)'", text):
@@ -136,6 +139,10 @@ def _other_encoding() -> str | None:
 
 
 FILES = "a configuration file is chosen by its name; callbacks=none and logger=none choose nothing"
+OF_FILES = {  # what chooses files, by the group whose names were taken for it
+    "bilm": "for files, bilm=custom bilm.options=FILE bilm.weights=FILE, or bilm=transformers bilm.path=FOLDER",
+    "vectors": "for a file, vectors=page task.words.path=FILE",
+}
 QUOTE = (
     "the value has a sign that Hydra reads as its own, or a letter that it does not know; quote it for Hydra and the "
     "shell, as in 'key=\"Zoë, 3=x\"'"
@@ -163,6 +170,10 @@ def _unknown_key(key: str, error: BaseException) -> str:
     if not isinstance(node, DictConfig) or not len(node):
         return f"{key}: there is no such key; see conf/train.yaml and --cfg job"
     name = key.rpartition(".")[2]
+    if key.startswith("task.data."):
+        listed = choices(name, [str(each) for each in node])
+        other = "" if listed.startswith("did") else f"; +{key}=... adds one that the reader takes"
+        return f"{key}: there is no such key; {listed}{other}"
     paths = _paths(OmegaConf.to_container(node._get_root()))  # type: ignore[arg-type]
     elsewhere = [path for path in paths if path.rpartition(".")[2] == name and not path.startswith("hydra.")]
     if len(elsewhere) == 1:

@@ -51,7 +51,7 @@ def open_source(
         raise UserError(f"{named}: not the weights that the model was trained with (sha256 {check_sha256})")
     if source.module is not None:
         source.module.to(device)
-    if not cached or not source.cacheable:
+    if not cached or not source.cacheable or source.sha256 is None:
         return source
     if cache_root is None:
         raise ValueError("a cache needs cache_root")

@@ -11,8 +11,8 @@ from elmo_bench.configuration.tables import Setting, SweepTable
 from elmo_bench.identity.identity import relative
 from elmo_bench.records import query
 from elmo_bench.sweeps import pages as sweeps
+from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.places import page
 
 CLUSTER = "cluster."  # keys of a file in conf/cluster/
 # Overrides that say where and how something is run; no result depends on them.
@@ -97,8 +97,9 @@ class SweepRequest(NamedTuple):
 
     def _command(self, task: str, others: Sequence[str]) -> str:
         seeds = [f"seeds={self.seeds}"] if self.seeds else []
+        folder = ["-cd", str(there)] if (there := places.own()) else []
         own = [f"+sweep={self.sweep}", f"task={task}", f"scale={self.scale}"]
-        return shlex.join(["elmo-bench", "sweep", *own, *seeds, *others])
+        return shlex.join(["elmo-bench", "sweep", *own, *seeds, *others, *folder])
 
 
 def _around(key: str) -> bool:
@@ -153,7 +154,7 @@ def _check_columns(sweep: str, scale: str) -> None:
         if query.normal(setting, scale) not in made:
             known = ", ".join(map(query.in_words, made))
             message = f"table: no run of the sweep has {query.in_words(setting)}; its runs have: {known}"
-            raise UserError(message, page("sweep", sweep))
+            raise UserError(message, places.page("sweep", sweep))
 
 
 def _check(overrides: Sequence[str]) -> None:

@@ -190,6 +190,14 @@ def test_seeds_alone_where_there_are_no_items(pair):
     assert found.note == "over seeds alone (no per-example results in common)"
 
 
+def test_what_is_lacking_for_an_interval_over_examples_is_named(pair, monkeypatch):
+    record = pair[1].first
+    items.path_of(record.path).unlink()
+    assert f"{record.run}.items.npz with per-example results is not beside its record" in gain(*pair).note
+    monkeypatch.setattr(evidence.pages, "tasks", list)
+    assert f"need the configuration file of {record.task}: give its folder as -cd FOLDER" in gain(*pair).note
+
+
 @pytest.mark.usefixtures("few_draws")
 def test_the_spread_of_an_error_reduction_is_that_of_the_ratio(pair, monkeypatch):
     """By resampling the ratio itself: seeds of either arm, whose deviations grow by sqrt(n/(n - 1)), and clusters."""

@@ -124,7 +124,8 @@ def show(card: dict[str, Any], console: Console) -> None:
         unknown = str(row.get("unknown_words", "-"))  # no card before this key has it
         measured = (f"{row[key]:.1f}" for key in ("forward", "backward", "mean"))
         table.add_row(path, str(row["tokens"]), unknown, *measured)
-    console.print(table)
+    if card["perplexity"]:
+        console.print(table)
 
 
 def make_recipe(cfg: DictConfig, root: Path | None = None) -> Recipe:
@@ -136,7 +137,8 @@ def make_recipe(cfg: DictConfig, root: Path | None = None) -> Recipe:
     """
     values: dict[str, Any] = OmegaConf.to_container(cfg, resolve=True)  # type: ignore[assignment]
     for key in ("text", "heldout"):
-        listed = [values[key]] if isinstance(values[key], str) else values[key]  # one file, or a list of files or pairs
+        listed = values[key] or []  # a file, or a list of files or pairs
+        listed = [listed] if isinstance(listed, str) else listed
         values[key] = [(each, None) if isinstance(each, str) else tuple(each) for each in listed]
     values["betas"] = tuple(values.get("betas", (0.9, 0.99)))
     for key in ("words", "start", "parent"):

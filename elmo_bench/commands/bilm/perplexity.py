@@ -17,7 +17,7 @@ COMMAND = Command(
     ),
     (
         ("text=text.txt.xz", "of the open biLM"),
-        ("options=own/options.json weights=own/weights.hdf5 text=text.txt", "of any other"),
+        ("bilm=own/biLM text=text.txt", "of that of a folder"),
     ),
     (
         "Prints a JSON object: the perplexity forward (given the words before), backward (given those after) and their "

@@ -43,7 +43,7 @@ COMMAND = Command(
     ),
     (
         ("input=text.txt output=layers.hdf5", "by the open biLM, which comes with the project"),
-        ("options=options.json weights=weights.hdf5 input=text.txt output=layers.hdf5", "by any other"),
+        ("bilm=own/biLM input=text.txt output=layers.hdf5", "by that of a folder"),
     ),
     (
         'Line i of the input (from 0) becomes the data set "i" of shape (layers, tokens, width), float32, and the data '
@@ -122,7 +122,7 @@ def main() -> None:
     given = COMMAND.parse()
     ways = given["state"], given["token_budget"], given["precision"]
     source, output, files = Path(given["input"]), Path(given["output"]), bilm_files(given)
-    outputs.apart(output, files)  # those of the open biLM, which nobody has typed
+    outputs.apart(output, files)  # also those of bilm=open, which nobody has typed
     bilm = BiLM.from_files(*files, *ways)
     count = embed(bilm, source, output, given["group"])
     print(f"{count} line{'s' * (count != 1)} -> {given['output']}", file=sys.stderr)

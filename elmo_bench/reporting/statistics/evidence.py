@@ -90,6 +90,17 @@ def of_run(record: Record, split: str, metric: str) -> Evidence | None:
     return found if found is not None and abs(found.value - recorded) <= items.TOLERANCE else None
 
 
+def lacking(records: Sequence[Record]) -> str:
+    """Why `of_arm` found none for all of these runs, in words."""
+    for record in records:
+        path = record.path and items.path_of(record.path)
+        if record.task not in pages.tasks():
+            return f"per-example results need the configuration file of {record.task}: give its folder as -cd FOLDER"
+        if path is not None and not path.is_file():
+            return f"{path.name} with per-example results is not beside its record"
+    return "no per-example results in common"
+
+
 @lru_cache(maxsize=4096)
 def _read(path: Path, written: int, split: str, metric_class: Any, metric: str) -> Evidence | None:
     """Remembered, because a run is compared with several others; `written` is the file's time."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elmo_bench.reporting.statistics import resampling
-from elmo_bench.reporting.statistics.evidence import Evidence, of_arm
+from elmo_bench.reporting.statistics.evidence import Evidence, lacking, of_arm
 from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.statistics.intervals import Arm, Spread, spread
 
@@ -74,9 +74,10 @@ def gain(treated: Group, control: Group, split: str = "test") -> Gain:
     """
     evidence = _paired(treated, control, split)
     one, other = _arms(treated, control, split, evidence)
-    found = _gain(float(one.scores.mean() - other.scores.mean()), one, other, evidence)
+    gained = float(one.scores.mean() - other.scores.mean())
     if evidence is None:
-        return found
+        return _gain(gained, one, other, lacking([*treated.records, *control.records]))
+    found = _gain(gained, one, other)
     first = evidence[0][0]
     return found._replace(clusters=f"{len(first.table):,} {first.unit}", influence=_most_influential(*evidence))
 
@@ -108,7 +109,7 @@ def error_reduction(treated: Group, control: Group) -> Gain | None:
     if not errors:
         return None
     share = float(one.scores.mean() - other.scores.mean()) / errors
-    return _gain(100 * share, one.scaled(100 / errors), other.scaled(100 * (1 - share) / errors), evidence)
+    return _gain(100 * share, one.scaled(100 / errors), other.scaled(100 * (1 - share) / errors))
 
 
 def of_models(treated: Group, control: Group) -> list[float | None]:
@@ -128,10 +129,10 @@ def of_models(treated: Group, control: Group) -> list[float | None]:
     ]
 
 
-def _gain(mean: float, treated: Arm, control: Arm, evidence: Paired | None) -> Gain:
+def _gain(mean: float, treated: Arm, control: Arm, why: str = "the examples are one cluster") -> Gain:
+    """A gain with its interval; `why` says what is lacking where there are no clusters."""
     found, seeds = spread(treated, control), (treated.size, control.size)
-    lacking = "no per-example results in common" if evidence is None else "the examples are one cluster"
-    note = _note(seeds, "" if treated.clusters else lacking)
+    note = _note(seeds, "" if treated.clusters else why)
     return Gain(mean, found, seeds, note if found or seeds == (1, 1) else SEEDS_AGREE)
 
 

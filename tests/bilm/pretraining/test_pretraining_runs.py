@@ -228,6 +228,7 @@ def test_bad_input_is_one_line_and_nothing_is_lost(place):
     before = {path: path.read_bytes() for path in place.glob("*.txt")}
     one_line(inside(place, "recipe.text=[[train.txt,null],[latin.txt,null]]"), "latin.txt:2", "not UTF-8")
     one_line(inside(place, "recipe.text=[[train.txt,null],[empty.txt,null]]"), "empty.txt", "no sentence")
+    one_line(inside(place, "recipe.text=null"), "recipe.text names no file")
     for typed in ("[[absent/*,null]]", "absent/*", "[absent/*]"):
         one_line(inside(place, f"recipe.text={typed}"), "absent", "no such text")
     one_line(inside(place, "scale=nope"), "scale=nope", "no recipe for it")

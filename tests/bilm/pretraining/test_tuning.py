@@ -168,7 +168,7 @@ def test_tuning_learns_and_tells_what_it_did(bench, whole):
     card = json.loads((bench.folder / "tuned" / "card.json").read_text())
     before, after = card["before"]["dev.txt"], card["perplexity"]["dev.txt"]
     assert after["mean"] < 0.8 * before["mean"]
-    assert set(before) == {"forward", "backward", "mean", "tokens", "pieces"}
+    assert set(before) == {"forward", "backward", "mean", "tokens", "unknown_words", "pieces"}
     assert before["tokens"] == after["tokens"] > 100
     lm, words = load_lm(whole)
     assert before == lm.perplexity(
