@@ -98,6 +98,10 @@ def _check_numbers(name: str, value: Any, annotation: str) -> None:
         return
     if isinstance(value, Mapping | list) and not re.search(r"Sequence|Mapping|list|tuple|dict", annotation):
         raise UserError(f"{name}={as_typed(value)}: a single number is needed")
+    outer = re.sub(r"\w+\[.*\]", "", annotation)  # what is allowed besides a list
+    if isinstance(value, int | float) and not re.search(r"\b(int|float)\b", outer):
+        form = f"{{3: {value}}}" if re.search("Mapping|dict", annotation) else f"[{value}]"
+        raise UserError(f"{name}={value}: several numbers are needed, as {form}")
     for each in _leaves(value):
         if each is None and "None" in annotation:
             continue

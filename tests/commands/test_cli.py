@@ -145,6 +145,10 @@ OPEN = [
         "task.schedule.scheduler.step: torch.optim.lr_scheduler.StepLR has no such argument; did you mean step_size?",
     ),
     (
+        "task.schedule={scheduler:{_target_:torch.optim.lr_scheduler.MultiStepLR,_partial_:true,milestones:3}}",
+        "task.schedule.scheduler.milestones=3: several numbers are needed, as [3]",
+    ),
+    (
         "task.average={_target_:pytorch_lightning.callbacks.Timer,hours:3}",
         "task.average.hours: pytorch_lightning.callbacks.Timer has no such argument",
     ),
