@@ -9,7 +9,8 @@ import torch
 
 from elmo_bench.commands.run import reproduce, train
 from elmo_bench.commands.use import predict
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import pages, schema
+from elmo_bench.running.blocks import check_blocks
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 from elmo_bench.trained.checkpoint import load
@@ -145,10 +146,6 @@ OPEN = [
         "task.schedule.scheduler.step: torch.optim.lr_scheduler.StepLR has no such argument; did you mean step_size?",
     ),
     (
-        "task.schedule={scheduler:{_target_:torch.optim.lr_scheduler.MultiStepLR,_partial_:true,milestones:3}}",
-        "task.schedule.scheduler.milestones=3: several numbers are needed, as [3]",
-    ),
-    (
         "task.average={_target_:pytorch_lightning.callbacks.Timer,hours:3}",
         "task.average.hours: pytorch_lightning.callbacks.Timer has no such argument",
     ),
@@ -161,6 +158,14 @@ def test_keys_of_open_blocks_are_arguments_of_what_they_name(refused, bench, mon
     monkeypatch.setattr("elmo_bench.identity.makers.make", None)  # before anything is made or read
     assert message in refused(COMPOSED, *bench.overrides(argument))
     assert not bench.results.joinpath("runs").exists()
+
+
+@pytest.mark.parametrize(("argument", "form"), [("task.head.hidden=32", "[32]"), ("task.chars.filters=32", "{3: 32}")])
+def test_a_single_number_where_several_are_needed_is_named(argument, form):
+    run = schema.typed(pages.compose(["task=ner", "scale=mini", argument]))
+    with pytest.raises(UserError) as error:
+        check_blocks(run.task)
+    assert str(error.value) == f"{argument}: several numbers are needed, as {form}"
 
 
 def test_debug_shows_the_traceback(call, bench):
