@@ -73,8 +73,8 @@ def paper_score(record: Record, metric: str) -> str:
 # The tasks of a scale side by side.
 
 CONTROL = (
-    "Control (`vectors=random`): word vectors in both models are random at first and trained with the task. Here ELMo also "
-    "replaces pre-trained word vectors, which the paper's comparison does not ask of it."
+    "Control (`vectors=random`): word vectors in both models are random at first and trained with the task. Here ELMo "
+    "also replaces pre-trained word vectors, which the paper's comparison does not ask of it."
 )
 
 
