@@ -89,8 +89,6 @@ class Recipe:
             checks.number(beta, "recipe.betas", 0, 1)
         if len(self.betas) != 2:
             raise UserError(f"recipe.betas={list(self.betas)}: two numbers are needed")
-        if not self.text:
-            raise UserError("recipe.text names no file")
         for listed in (self.text, self.heldout):
             if not all(not isinstance(one, str) and len(one) == 2 for one in listed):
                 raise UserError(f"recipe.text={listed}: expected [[FILE,TOKENS],...], null for all tokens")

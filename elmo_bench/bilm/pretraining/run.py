@@ -139,6 +139,8 @@ def make_recipe(cfg: DictConfig, root: Path | None = None) -> Recipe:
     for key in ("text", "heldout"):
         listed = values[key] or []  # a file, or a list of files or pairs
         listed = [listed] if isinstance(listed, str) else listed
+        if key == "text" and not listed:
+            raise UserError("recipe.text names no file")
         values[key] = [(each, None) if isinstance(each, str) else tuple(each) for each in listed]
     values["betas"] = tuple(values.get("betas", (0.9, 0.99)))
     for key in ("words", "start", "parent"):
