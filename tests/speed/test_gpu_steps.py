@@ -94,6 +94,7 @@ def test_a_step_in_bf16_is_finite_and_near_that_in_32_bits(case_of, place):
     ("place", "precision"),
     [("cpu", "16-mixed"), *(pytest.param("cuda", each, marks=pytest.mark.gpu) for each in ("16-mixed", "bf16-mixed"))],
 )
+@pytest.mark.filterwarnings("ignore:You defined a .validation_step.", "ignore:.isinstance.treespec")  # Lightning's
 def test_an_epoch_in_16_bits(case_of, place, precision):
     """By Lightning, with the task's optimizer and clipping."""
     case, losses = case_of(place), []
