@@ -275,6 +275,7 @@ def _fetch(place: Path) -> Any:
 
 def _publish(place: Path) -> Any:
     """Offline, and what marks a run of W&B as whole."""
+    scene.opened(place)
     with scene.arguments(f"results_root={place}/results"):
         publish.main()
     marks = sorted((place / "results").glob("wandb/offline-run-*/"))
