@@ -108,7 +108,7 @@ class Samples(Protocol):
 class ReadsFiles(Protocol):
     """A reader that makes rows from its data set's own files, for `predict`, as it does for training.
 
-    Where these are JSON, its attribute `native` is the frozenset of keys that tells their first object from a row.
+    Where these are JSON, its attribute `json_keys` is the frozenset of keys that tells their first object from a row.
     """
 
     def from_file(self, path: str) -> list[Row]:

@@ -191,8 +191,8 @@ class BidirectionalLM(nn.Module):
         Returns:
             forward, backward, and mean, the average of the two as the paper quotes it (section 3.4); tokens, the number
             of predictions of each direction, including sentence ends; unknown_words, how many words of the text the
-            vocabulary lacks; pieces, the mean negative log-likelihoods of each
-            piece in nats, forward and backward, from which follows how sure the perplexities are.
+            vocabulary lacks; pieces, the mean negative log-likelihoods of each piece in nats, forward and backward,
+            from which follows how sure the perplexities are.
 
         Raises:
             UserError: they are not finite; it gives the name of the text.

@@ -19,10 +19,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.files import open_text
+from elmo_bench.system.storage.files import ending, open_text
 from elmo_bench.text import brackets
 from elmo_bench.text.columns import Block, read_blocks, write_rows
-from elmo_bench.text.source import TABLES, ending_of
+from elmo_bench.text.source import TABLES
 from elmo_bench.text.tags import Span
 
 DOCUMENT, PART, NUMBER, WORD, POS, PARSE, LEMMA, FRAME, SENSE, SPEAKER, NAMES, ARGUMENTS = range(12)
@@ -220,7 +220,7 @@ def read_split(data: Mapping[str, Any], split: str) -> Iterator[Document]:
         raise UserError("set task.data.folder to the folder of the CoNLL-2012 files (conll-2012/v4/data)")
     paths = find_files(data[split], data.get("folder"))
     for path in paths:
-        if ending_of(path.name) in TABLES:
+        if ending(path) in TABLES:
             raise UserError("this task reads CoNLL-2012 columns, not tables; see docs/data.md", path)
     return with_words(read_documents(paths))
 
@@ -330,4 +330,4 @@ def _named(name: str, folder: Path, path: Path, line: int) -> list[Path]:
 
 
 def _is_conll(name: str) -> bool:
-    return name.endswith(tuple(ending + packed for ending in ENDINGS for packed in PACKED))
+    return name.endswith(tuple(each + packed for each in ENDINGS for packed in PACKED))

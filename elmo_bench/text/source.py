@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import os
-import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,7 +23,7 @@ from elmo_bench.text.hub import load_from_hub
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict, Features
 
-# ending -> the builder of `datasets`
+# ending -> the format; of all but csv also the builder of `datasets`
 TABLES = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".jsonl": "json", ".json": "json"}
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # our names -> the hub's names
 PLACES = (*SPLITS, "folder", "hub", "revision", "configuration", "columns")  # keys of `data` that name its files
@@ -136,7 +135,7 @@ class DataSource:
             return True
         names = {split: self.data[split] for split in SPLITS if isinstance(self.data.get(split), str)}
         kinds = {
-            ending_of(name) in TABLES and (bool(self.columns) or not self.native(self.path(split)))
+            files.ending(name) in TABLES and (bool(self.columns) or not self.native(self.path(split)))
             for split, name in names.items()
         }
         if len(kinds) > 1:
@@ -146,7 +145,7 @@ class DataSource:
     @property
     def from_hub(self) -> bool:
         """Whether a data set of the hub is named, and neither a folder nor a table, which would take precedence."""
-        table = isinstance(self.data.get("train"), str) and ending_of(self.data["train"]) in TABLES
+        table = isinstance(self.data.get("train"), str) and files.ending(self.data["train"]) in TABLES
         return self.data.get("hub") is not None and self.data.get("folder") is None and not table
 
     def path(self, split: str) -> Path:
@@ -188,17 +187,12 @@ def _of_hub(name: Any) -> str:
     return f"the data set {name} of the hub"
 
 
-def ending_of(name: str) -> str:
-    """The last ending of a file's name in lower case, without that of its packing."""
-    return Path(re.sub(r"\.(gz|xz)\Z", "", name)).suffix.lower()
-
-
 def _read(path: Path) -> Dataset:
     """A file as a table, in memory: `datasets` would keep a copy in its cache."""
     from datasets import Dataset, load_dataset
 
     files.check(path)
-    builder = TABLES[ending_of(path.name)]
+    builder = TABLES[files.ending(path.name)]
     if builder == "csv":
         return Dataset.from_dict(_columns(path))
     try:
@@ -233,7 +227,7 @@ def _columns(path: Path) -> dict[str, list[str | None]]:
     Raises:
         UserError: a row of another width than the header, a quote inside a cell, no rows; it names the line.
     """
-    tabs = ending_of(path.name) == ".tsv"
+    tabs = files.ending(path.name) == ".tsv"
     with files.open_text(path) as lines:
         reader = csv.reader(lines, delimiter="\t" if tabs else ",", strict=True)
         rows = []

@@ -111,8 +111,8 @@ def predict(
     reader: Any = trained.reader
     head = None if checkpoint else heads.folder_of(cfg.task.name, cfg.models_root, models_root is not None)
     outputs.apart(output, [checkpoint, input, head, *(getattr(cfg.bilm, key, None) for key in LAYERS)])
-    official = format == "official" or _ending(output) == ".json"
-    own = not _has_rows(input, getattr(reader, "native", frozenset()))
+    official = format == "official" or files.ending(output) == ".json"
+    own = not _has_rows(input, getattr(reader, "json_keys", frozenset()))
     for needed, able, path in (
         (official, issubclass(type(reader), WritesOfficial), output), (own, issubclass(type(reader), ReadsFiles), input)
     ):  # fmt: skip
@@ -145,23 +145,18 @@ def _check_named(path: str | None, task: str | None, models_root: str | None) ->
         heads.find(task, models_root)
 
 
-def _ending(path: str) -> str:
-    """The last ending of a file's name, whether the file is packed or not."""
-    return Path(path.removesuffix(".gz").removesuffix(".xz")).suffix
-
-
-def _has_rows(path: str, native: frozenset[str]) -> bool:
-    """Whether a file has rows in JSON. One of the data set's own has the keys `native` in its first object."""
+def _has_rows(path: str, own: frozenset[str]) -> bool:
+    """Whether a file has rows in JSON. One of the data set's own has the keys `own` in its first object."""
     with open_text(path) as lines:
         first = next(lines, "")
-    ending = _ending(path)
+    ending = files.ending(path)
     if not json_text.begins_object(first):
         return json_text.begins_array(first) or ending == ".jsonl" or (not first and ending != ".json")
     try:
         found = json_text.parse(first)
     except ValueError:  # in a .json file, an object of several lines
         return ending != ".json"
-    return not native or not native <= found.keys()
+    return not own or not own <= found.keys()
 
 
 def read_rows(reader: Any, path: str, task: str, beside: bool = True) -> list[tuple[dict[str, Any], Any]]:

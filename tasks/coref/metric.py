@@ -187,10 +187,10 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     key, response = (dict(_parts(Path(path))) for path in (gold, predictions))
     if not set(key) & set(response):
         raise UserError(f"has no document of {gold}; the names after '#begin document' must be the same", predictions)
-    for parts, other, said in ((response, key, "and so not scored"), (key, response, "and so without predictions")):
-        if lone := [part.name for name, part in parts.items() if name not in other]:
-            here, there = (predictions, gold) if parts is response else (gold, predictions)
-            print(f"{here}: not in {there} {said}: {', '.join(lone)}", file=sys.stderr)
+    if unknown := [part.name for name, part in response.items() if name not in key]:
+        print(f"{predictions}: not in {gold} and so not scored: {', '.join(unknown)}", file=sys.stderr)
+    if alone := [part.name for name, part in key.items() if name not in response]:
+        print(f"{gold}: not in {predictions} and so without predictions: {', '.join(alone)}", file=sys.stderr)
     metric, left_out, without = CorefMetric(), 0, begins_with(predictions, NO_SINGLETONS)
     for name, part in key.items():
         answer = response.get(name, DocumentPart("", [], [], [], 0))
@@ -199,11 +199,11 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
                 f"document {part.name} has {len(answer.cells)} words where {gold}:{part.begin} has {len(part.cells)}"
             )
             raise UserError(message, predictions, answer.begin)
-        for i, (word, other) in enumerate(zip(part.words, answer.words, strict=False)):
-            if word and other and word != other:
-                where = f"{gold}:{part.lines[i]}"
-                print(f"{predictions}:{answer.lines[i]}: {other!r}, where {where} has {word!r}", file=sys.stderr)
-                break
+        pairs = enumerate(zip(part.words, answer.words, strict=False))  # without predictions there are no others
+        other = next((i for i, (word, found) in pairs if word and found and word != found), None)
+        if other is not None:
+            where = f"{gold}:{part.lines[other]} has {part.words[other]!r}"
+            print(f"{predictions}:{answer.lines[other]}: {answer.words[other]!r}, where {where}", file=sys.stderr)
         clusters = _read(part, Path(gold), distinct=True)
         kept = [chain for chain in clusters if len(chain) > 1 or not without]
         left_out += len(clusters) - len(kept)

@@ -11,8 +11,7 @@ from typing import NamedTuple
 from elmo_bench.metrics.accuracy import NO_GOLD
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
-from elmo_bench.system.storage.files import open_text
-from elmo_bench.text.source import ending_of
+from elmo_bench.system.storage.files import ending, open_text
 
 LABELS = ("entailment", "neutral", "contradiction")  # in the order of the hub's numbers
 COLUMNS = ("gold_label", "sentence1", "sentence2")  # of both file formats, with the release's names
@@ -29,7 +28,7 @@ class Pair(NamedTuple):
 
 def is_release(path: Path) -> bool:
     """Whether a file has the release's columns, and not those of a table, by its first line."""
-    if ending_of(path.name) not in (".jsonl", ".tsv"):
+    if ending(path) not in (".jsonl", ".tsv"):
         return False
     with open_text(path) as lines:
         first = next(filter(str.strip, lines), "")

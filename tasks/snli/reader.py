@@ -45,7 +45,7 @@ class SnliReader:
     """
 
     fields = ("premise", "hypothesis")
-    native = frozenset({"sentence1", "sentence2"})
+    json_keys = frozenset({"sentence1", "sentence2"})
 
     def __init__(self, data: Mapping[str, Any], lower: bool = False, min_count: int = 1, apart: bool = True):
         self.source = DataSource(data, native=is_release)

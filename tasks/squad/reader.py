@@ -13,12 +13,13 @@ import torch
 from elmo_bench.configuration.checks import one_of
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
+from elmo_bench.system.storage.files import ending
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import tokenizer
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import has_words
-from elmo_bench.text.source import SPLITS, DataSource, check_keys, ending_of, mapped
+from elmo_bench.text.source import SPLITS, DataSource, check_keys, mapped
 from elmo_bench.text.tokenizer import TextWord
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -71,7 +72,7 @@ class SquadReader:
     """
 
     fields = ("question", "context")
-    native = frozenset({"data"})
+    json_keys = frozenset({"data"})
 
     def __init__(
         self,
@@ -90,7 +91,7 @@ class SquadReader:
     ):
         one_of(sequence, "task.reader.sequence", ("sentence", "paragraph"))
         instead = "task.data.train=FILE and test=FILE"
-        self.source = DataSource(data, instead, native=lambda path: ending_of(path.name) == ".json")
+        self.source = DataSource(data, instead, native=lambda path: ending(path) == ".json")
         self.sequence = sequence
         self.train_questions, self.held_out, self.train_words, self.draw = train_questions, held_out, train_words, draw
         self.lower, self.min_count = lower, min_count

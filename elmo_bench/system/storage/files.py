@@ -132,6 +132,11 @@ def open_text(path: str | PathLike[str]) -> Iterator[Iterator[str]]:
         yield decode(file, Path(path))
 
 
+def ending(path: str | PathLike[str]) -> str:
+    """The last ending of a file's name in lower case, without that of its packing."""
+    return Path(str(path).removesuffix(".gz").removesuffix(".xz")).suffix.lower()
+
+
 def read_text(path: str | PathLike[str]) -> str:
     """All of a text file, which may be a single line. Raises `UserError` as `open_text` does."""
     path = Path(path)
