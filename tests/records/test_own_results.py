@@ -126,6 +126,13 @@ def test_arms_without_a_reference_run_have_empty_cells(tmp_path, monkeypatch):
     assert section.remarks == []
 
 
+def test_a_mistyped_folder_is_not_made(tmp_path, call):
+    status, _, err = call(report, f"results_root={tmp_path / 'resluts'}")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "there is no such folder" in err
+    assert not any(tmp_path.iterdir())
+
+
 def test_the_report_is_of_own_runs_and_leaves_the_project_as_it_is(tmp_path, monkeypatch, call):
     monkeypatch.setattr(places, "OWN", tmp_path / "own")
     before = (places.ROOT / "README.md").read_bytes()

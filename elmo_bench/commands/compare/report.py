@@ -12,6 +12,7 @@ from pathlib import Path
 
 from elmo_bench.reporting.section import Section
 from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import Argument, Command
 
 COMMAND = Command(
@@ -47,7 +48,10 @@ def main() -> None:
     """The entry point."""
     from elmo_bench.reporting.pages.report import refresh
 
-    results_root = Path(COMMAND.parse()["results_root"] or places.OWN)
+    given = COMMAND.parse()["results_root"]
+    results_root = Path(given or places.OWN)
+    if given and not results_root.is_dir():
+        raise UserError("there is no such folder; results_root=results reports the reference runs", results_root)
     ours = places.CHECKOUT and places.is_evidence(results_root)
     sections = refresh(results_root, places.ROOT / "README.md" if ours else None)
     show(sections)
