@@ -81,7 +81,10 @@ def files_of(name: str | PathLike[str]) -> tuple[Path, Path]:
     named = places.shipped(places.ROOT / "models", str(name)) if len(Path(name).parts) == 1 else Path(name)
     folder = named if (named / FILES[0]).is_file() else places.expanded(name)
     if not folder.is_dir():
-        other = '"open" and "mini" come with the project, and BiLM.from_files(options, weights) opens any other'
+        other = (
+            '"open" and "mini" come with the project; for a tuned biLM give its folder, for any other its files, as '
+            "options= and weights=, in Python BiLM.from_files(options, weights)"
+        )
         raise UserError(f"{name}: no biLM of that name and no folder; {other}")
     found = []
     for kind, patterns in (("options", ("options.json", "*options.json")), ("weights", WEIGHTS)):

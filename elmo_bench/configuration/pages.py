@@ -88,6 +88,10 @@ def _explain(error: BaseException) -> str | None:
         return f"{several[1]}: several values are a sweep: add -m, or if they are one list, write it in brackets: {one}"
     if text.startswith("Config group override must be"):  # task=3, logger=null; Hydra does not say which
         return f"{FILES}; elmo-bench train --help lists the files of every group"
+    if "Unexpected type for root: NoneType" in text:  # logger.wandb.project=x; OmegaConf does not say which
+        return (
+            "a key is given of a block that is null: choose the block first, as in logger=wandb logger.wandb.project=x"
+        )
     if "does not support sweep type" in text:  # interval(0, 0.5)
         return "interval(...) is for a search: add sweeper=optuna; a sweep takes range(...), choice(...) or values"
     if isinstance(error, UnicodeDecodeError):
@@ -178,7 +182,11 @@ def _unknown_key(key: str, error: BaseException) -> str:
     elsewhere = [path for path in paths if path.rpartition(".")[2] == name and not path.startswith("hydra.")]
     if len(elsewhere) == 1:
         return f"{key}: there is no such key; did you mean {elsewhere[0]}?"
-    return f"{key}: there is no such key; {choices(name, [str(each) for each in node if each != 'hydra'])}"
+    listed = choices(name, [str(each) for each in node if each != "hydra"])
+    of_class = "_target_" in node and not listed.startswith("did")
+    return f"{key}: there is no such key; {listed}" + (
+        f"; +{key}=... adds one that the class takes" if of_class else ""
+    )
 
 
 def _paths(node: Any, prefix: str = "") -> Iterator[str]:

@@ -14,12 +14,16 @@ from omegaconf.errors import OmegaConfBaseException
 from elmo_bench.configuration import pages
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.files import read_text
 from elmo_bench.system.terminal.console import choices
 
 OF_WEIGHTS = ("first_layer", "spread", "lower_layers")
 MEASURES = ("score", "error", "updates", *OF_WEIGHTS)
 TITLE_NEEDED = "the title of a column is needed, or of a row and a column: [row, column]"
 AT = ("input", "output")  # where layers are weighted
+SPLITS, SHOWN = ("dev", "test"), ("scores", "weights")
+GLOBAL = "# @package _global_"  # for Hydra: the keys of a sweep's file are those of the whole configuration
+TASK = "override /task"
 Setting = dict[str, Any]  # `arm`, `vectors`, `bilm` and other dotted keys, with the values that runs have
 
 
@@ -159,7 +163,23 @@ def table(sweep: str) -> SweepTable:
 
 @cache
 def _table(path: Path, changed: int) -> SweepTable:
-    return _made(path, "table", pages.read(path).get("table") or {"title": path.stem, "note": "Dev."})
+    page = pages.read(path)
+    _check_page(path, page)
+    return _made(path, "table", page.get("table") or {"title": path.stem, "note": "Dev."})
+
+
+def _check_page(path: Path, page: Any) -> None:
+    """Raises `UserError` if a sweep's file says what all its runs have, which its table's cells would not ask for."""
+    if GLOBAL not in read_text(path):
+        raise UserError(f"the first line must be `{GLOBAL}`, as in the other files of conf/sweep/", path)
+    chosen = [key for one in page.get("defaults") or [] if not isinstance(one, str) for key in one]
+    said = [
+        *(key for key in page if key not in ("defaults", "hydra", "table")),
+        *(key for key in chosen if key != TASK),
+    ]
+    if said:
+        where = "give it its one value under hydra.sweeper.params, and in the `of` of each column"
+        raise UserError(f"{said[0]}: a setting that all runs have is part of a sweep, too: {where}", path)
 
 
 def _made(path: Path, key: str, block: Any) -> SweepTable:
@@ -168,6 +188,9 @@ def _made(path: Path, key: str, block: Any) -> SweepTable:
         made: SweepTable = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(SweepTable), block))  # type: ignore[assignment]
     except OmegaConfBaseException as error:
         raise UserError(f"{key}: {str(error).splitlines()[0]}", path) from None
+    for name, value, known in (("split", made.split, SPLITS), ("shows", made.shows, SHOWN)):
+        if value not in known:
+            raise UserError(f"{key}: {name}={value}: {choices(value, known)}", path)
     titles = [column.title for column in made.columns if column.of is not None]
     for column in made.columns:
         if column.gain and (len(column.gain) != 2 or not {*column.gain} <= {*titles}):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
+
+from omegaconf import OmegaConf
 
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.composing import ROOTS
@@ -58,6 +60,25 @@ def variant(run: RunConfig) -> dict[str, Any]:
         if not PATH_KEYS.fullmatch(key)
     }
     return dict(sorted({**kept, **chosen}.items()))
+
+
+def own_files(config: Mapping[str, Any]) -> dict[str, str]:
+    """By split, the name of a file of the user's where the scale has its own; of a run's configuration without places.
+
+    What a scale generates has a place, other files have names.
+    """
+    task, scale = config["task"], config["scale"]
+    of_task, theirs, found = task.get("name"), dict[str, Any](), dict[str, str]()
+    for page in (places.page("task", of_task), places.page(f"task/{of_task}", scale.get("name"))):
+        said: Any = OmegaConf.to_container(pages.read(page)) if page.is_file() else {}
+        theirs |= (said.get("task") or {}).get("data") or {}
+    for split in ("train", "dev", "test"):
+        ours = (task.get("data") or {}).get(split)
+        if isinstance(ours, str) and isinstance(theirs.get(split), str):
+            name = PurePath(ours).name
+            moved = scale.get("maker") and ours.startswith("<elsewhere>")
+            found |= {split: name} if moved or name != PurePath(theirs[split]).name else {}
+    return found
 
 
 def _compared(run: RunConfig) -> dict[str, Any]:

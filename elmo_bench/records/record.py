@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.configuration import pages
+from elmo_bench.identity.arms import own_files
 from elmo_bench.records.shape import KEYS, RECORD, fault
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.hashing import fingerprint
@@ -65,8 +66,10 @@ class Started:
 
     @property
     def note(self) -> str:
-        """What the scale is, as its configuration file says today, or as it said when the run was made."""
-        return pages.written("scale", self.scale, "note") or self.config["scale"]["note"]
+        """What the scale is, as its file says today, or as it said then, and which data are the user's."""
+        note = pages.written("scale", self.scale, "note") or self.config["scale"]["note"]
+        own = own_files(self.config)
+        return f"{note} These runs have other data: {', '.join(own.values())}." if own else note
 
     @property
     def paper(self) -> Plain:

@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from elmo_bench.configuration import composing, pages, schema  # noqa: F401  (pages explains Hydra's errors)
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.identity import makers
-from elmo_bench.identity.arms import variant
+from elmo_bench.identity.arms import own_files, variant
 from elmo_bench.identity.identity import Description, Identity, placeless
 from elmo_bench.identity.missing import check_files
 from elmo_bench.records import store
@@ -86,6 +86,7 @@ def _smoke(cfg: DictConfig) -> Record:
         run = schema.typed(cfg)
         check_files(run)
         described = describe(run, Identity(run), cfg)
+        _tell_of_data(run, described)
         typed = _check(run, Path(folder))._replace(loggers=[])
         record, _ = run_once(run, described, makers.make(run), typed)
     print(f"{title(record)}: trained and scored on a few batches ({summary(record)}); nothing is recorded", flush=True)
@@ -97,6 +98,16 @@ def describe(run: RunConfig, identity: Identity, cfg: DictConfig) -> Description
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     config.pop("table", None)
     return Description(identity, run.arm, variant(run), config, placeless(cfg))
+
+
+def _tell_of_data(run: RunConfig, described: Description) -> None:
+    """Prints a line if the data are partly the user's own, and partly those of the scale."""
+    own = own_files(described.placeless)
+    scales = [split for split in ("train", "dev", "test") if split not in own]
+    if own and scales:
+        print(
+            f"{', '.join(own.values())}: your own; {' and '.join(scales)}: those of scale={run.scale.name}", flush=True
+        )
 
 
 def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> Record:
@@ -113,6 +124,7 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     vectors = makers.make(run)
     name = label(run.elmo.where, described.variant)
     print(f"{run_name(run.task.name, run.scale.name, name, run.seed)}: training", flush=True)
+    _tell_of_data(run, described)
     with writing(folder):
         record, scored = run_once(run, described, vectors, typed)
     store.write(path, record, {items.path_of(path): items.packed(scored)})

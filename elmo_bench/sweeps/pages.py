@@ -17,6 +17,7 @@ from elmo_bench.identity.identity import flat, relative
 from elmo_bench.identity.settings import relevant
 from elmo_bench.records.query import normal
 from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 
 
@@ -62,8 +63,13 @@ def seeds_of(point: Iterable[str]) -> list[int]:
 
 
 def _params(sweep: str) -> DictConfig:
-    """What a sweep's file varies, in Hydra's words."""
-    found = OmegaConf.select(read(places.page("sweep", sweep)), "hydra.sweeper.params")
+    """What a sweep's file varies, in Hydra's words. Raises `UserError` for a list, which Hydra takes for one value."""
+    path = places.page("sweep", sweep)
+    found = OmegaConf.select(read(path), "hydra.sweeper.params")
+    for key in found or ():
+        if OmegaConf.is_list(found._get_node(key)):
+            written = ",".join(map(str, found[key]))
+            raise UserError(f"{key}: several values are written as on the command line, {key}: {written}", path)
     return OmegaConf.create(OmegaConf.to_container(found) if found else {})  # type: ignore[return-value]
 
 

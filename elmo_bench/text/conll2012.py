@@ -82,6 +82,10 @@ class ConllSentence(Block):
             rows = [i for i in rows if i in verbs] if len(verbs) == len(columns) else rows
         if len(rows) != len(columns):
             raise self._mismatch(rows, arguments)
+        for i, spans in zip(rows, arguments, strict=True):
+            verbs = [span.start for span in spans if span.type == "V"]
+            if verbs and i not in verbs and {*verbs} & {*rows}:
+                raise self._of_another(i, verbs[0])
         return [Predicate(i, lemmas[i], frames[i], spans) for i, spans in zip(rows, arguments, strict=True)]
 
     def mentions(self) -> list[Span]:
@@ -108,6 +112,14 @@ class ConllSentence(Block):
         word = self.words[lost]
         message = f"the predicate {word!r} has no column of arguments: the sentence has {numbers}; correct the file"
         return UserError(message, self.path, self.lines[lost])
+
+    def _of_another(self, index: int, verb: int) -> UserError:
+        """The error for a predicate whose column of arguments has another predicate as its V."""
+        words, order = self.words, "columns of arguments stand in the order of the predicates"
+        message = (
+            f"the column of the predicate {words[index]!r} has its V at {words[verb]!r}: {order}; correct the file"
+        )
+        return UserError(message, self.path, self.lines[index])
 
 
 def _distinct_mentions(column: Sequence[str]) -> list[Span]:
@@ -165,6 +177,7 @@ def read_documents(paths: str | PathLike[str] | Iterable[Path], strict: bool = T
             if (first := seen.setdefault(document.key, where)) != where:
                 first = first.replace(f"{document.path}:", "line ")
                 message = f"part {document.part} of document {document.name} occurs again; the first begins at {first}"
+                message += f"; a document is part 0 if its line is not as in {EXPECTED}" if document.part == "0" else ""
                 raise UserError(message, document.path, document.line)
             yield document
 
@@ -187,6 +200,8 @@ def _read_file(path: Path, strict: bool) -> Iterator[Document]:
                     document = None
                 document = document or Document(name, part, [], path, line)
             assert document is not None
+            if strict:
+                _check_numbers(block)
             document.sentences.append(ConllSentence(*block))
         elif _BEGINS.match(block.comments[0]):
             if document is not None:
@@ -206,6 +221,16 @@ def _read_file(path: Path, strict: bool) -> Iterator[Document]:
         if marked:
             raise UserError("this document has no '#end document'; is the file cut off?", path, document.line)
         yield document
+
+
+def _check_numbers(block: Block) -> None:
+    """Raises `UserError` if the words of a sentence are numbered from 0 again within it."""
+    numbers = block.column(NUMBER)
+    if numbers[0] == "0" and "0" in numbers[1:]:
+        line = block.lines[numbers.index("0", 1)]
+        raise UserError(
+            "the words are numbered from 0 again: an empty line is missing between sentences", block.path, line
+        )
 
 
 def read_split(data: Mapping[str, Any], split: str) -> Iterator[Document]:

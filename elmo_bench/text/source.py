@@ -31,8 +31,15 @@ CHUNK = 500  # rows that are Python objects at once; as such they take ten times
 
 
 def check_keys(data: Mapping[str, Any], *own: str) -> None:
-    """Raises `UserError` for a key of `task.data` that nothing reads: neither of `PLACES` nor the reader's own."""
-    for key in data:
+    """Raises `UserError` for a key of `task.data` that nothing reads: neither of `PLACES` nor the reader's own.
+
+    Also for an empty one, which would be the current folder.
+    """
+    for key, value in data.items():
+        if value == "":
+            raise UserError(
+                f"task.data.{key} is empty, as a variable of the shell is that is not set; give a file or folder"
+            )
         if key not in PLACES and key not in own:
             raise UserError(f"task.data.{key}: there is no such key; {choices(key, [*PLACES, *own])}")
 
@@ -135,12 +142,15 @@ class DataSource:
             return True
         names = {split: self.data[split] for split in SPLITS if isinstance(self.data.get(split), str)}
         kinds = {
-            files.ending(name) in TABLES and (bool(self.columns) or not self.native(self.path(split)))
+            name: files.ending(name) in TABLES and (bool(self.columns) or not self.native(self.path(split)))
             for split, name in names.items()
         }
-        if len(kinds) > 1:
-            raise UserError(f"{', '.join(names.values())}: all splits must be tables (.parquet, .json, .csv), or none")
-        return kinds == {True}
+        if len({*kinds.values()}) > 1:
+            told = ", ".join(f"{name} is {'a table' if kind else 'none'}" for name, kind in kinds.items())
+            raise UserError(
+                f"{told}: all splits must be tables (.parquet, .json, .csv), or all the data set's own files"
+            )
+        return {*kinds.values()} == {True}
 
     @property
     def from_hub(self) -> bool:

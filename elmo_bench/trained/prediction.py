@@ -122,8 +122,12 @@ def predict(
         try:
             inputs = [({}, row) for row in reader.from_file(input)]
         except UserError as error:
-            other = "text of your own goes into a .jsonl file, an object a line"
-            raise UserError(f"{error.message}; {other}", error.path, error.line, error.faults) from error
+            other = (
+                ""
+                if files.ending(input) == ".jsonl"
+                else "; text of your own goes into a .jsonl file, an object a line"
+            )
+            raise UserError(f"{error.message}{other}", error.path, error.line, error.faults) from error
     else:
         inputs = read_rows(reader, input, cfg.task.name, beside=not official)
     if official:

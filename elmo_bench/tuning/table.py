@@ -11,8 +11,11 @@ import numpy as np
 
 from elmo_bench.bilm.card import read_card
 from elmo_bench.configuration.schema import RunConfig
+from elmo_bench.identity.arms import page_of, variant
+from elmo_bench.identity.identity import relative
 from elmo_bench.records import store, studies
 from elmo_bench.records.studies import StudyCell, StudyRecord
+from elmo_bench.reporting.statistics.groups import in_words
 from elmo_bench.reporting.statistics.intervals import Spread
 from elmo_bench.system.errors import UserError
 from elmo_bench.tuning.text import DEV
@@ -27,10 +30,13 @@ NOTE = (
     "those of SRL and coreference are of the biLM that was not tuned."
 )
 LOWERED = "lowered, %"
+TEXT = "text"  # the key under which settings tell texts apart whose files have the same names
 
 
 def write(runs: Sequence[RunConfig]) -> StudyRecord:
     """Writes the study `tuning` of a scale and a biLM below the results; what it has of other tasks stays.
+
+    Tunings on other text than the scale's or with other numbers are a study of their own, whose title says so.
 
     Args:
         runs: of one scale and parent, whose biLMs have been tuned.
@@ -44,10 +50,23 @@ def write(runs: Sequence[RunConfig]) -> StudyRecord:
         raise UserError("these biLMs were tuned from different ones: tune them again, or one task after another")
     scale, root = runs[0].scale.name, runs[0].results_root
     settings = {"study": "tuning", "scale": scale, "version": 1, "bilms": [sha256]}
-    record = StudyRecord(scale, "tuning", WHAT, NOTE, [], name, 7, settings)
+    changed = {run.task.name: found for run in runs if (found := _changes(run, cards[run.task.name]))}
+    settings |= {"changes": changed} if changed else {}
+    said = {key: value for found in changed.values() for key, value in found.items() if key != TEXT}
+    what = ", ".join([WHAT, *in_words(said)])
+    record = StudyRecord(scale, "tuning", what, NOTE, [], name, 7, settings)
     kept = [cell for cell in _earlier(record.place(root)) if cell.source not in cards]
     new = [cell for run in runs for cell in cells(run.task.name, cards[run.task.name], run.task.perplexity or {})]
     return studies.write(replace(record, cells=sorted([*kept, *new], key=lambda cell: cell.source)), root)
+
+
+def _changes(run: RunConfig, card: Mapping[str, Any]) -> dict[str, Any]:
+    """How a task's tuning differs from that of the scale's files; of other data, also a digest of the whole recipe."""
+    page = page_of(run)
+    ours, theirs = (each.task.data for each in (run, page))
+    data = {f"task.data.{key}": relative(value) for key, value in ours.items() if value != theirs.get(key)}
+    recipe = {key: value for key, value in variant(run).items() if key.startswith(("bilm.tuning.", "task.data."))}
+    return recipe | data | ({TEXT: card["key"]} if data else {})
 
 
 def _earlier(path: Path) -> list[StudyCell]:

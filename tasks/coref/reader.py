@@ -27,6 +27,7 @@ from elmo_bench.text.vocabulary import Vocabulary, coverage
 if TYPE_CHECKING:
     from datasets import DatasetDict
 
+LAST = "is coreference their last column?"
 UNSLASHED = {"/.": ".", "/?": "?"}  # OntoNotes writes the marks of some transcripts with a slash
 
 
@@ -78,8 +79,13 @@ class CorefReader:
         splits = {split: self._rows(split) for split in SPLITS}
         splits["train"] = part.of(splits["train"], "documents")
         if not any(row["clusters"] for row in splits["train"]):
-            mend = part.mend("is coreference their last column?")
+            mend = part.mend(LAST)
             raise UserError(f"the training data contain no cluster; {mend}")
+        for split in ("dev", "test"):
+            if not any(row["clusters"] for row in splits[split]):
+                raise UserError(
+                    f"the {split} data contain no cluster, so that nothing can be scored; {LAST}", self.data[split]
+                )
         self._make_vocabularies(splits["train"])
         for split in ("dev", "test"):
             self._tell_genres(split, splits[split])

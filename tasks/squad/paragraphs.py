@@ -78,7 +78,7 @@ def _checked(question: Question, context: str, path: Any, answered: bool) -> Que
     if not has_words(question.text):
         raise UserError(f"{where} the question is empty", path)
     if answered and not question.answers:
-        raise UserError(f"{where} no answer", path)
+        raise UserError(f"{where} no answer; v2.0 of SQuAD has such questions, v1.1 has none", path)
     answers = []
     for text, start in question.answers:
         if not has_words(text):

@@ -42,6 +42,8 @@ WRONG_TOO = [
     (["vectors=/no/such.txt"], "for a file, vectors=page task.words.path=FILE"),
     (["task.data.hub=name"], "+task.data.hub=... adds one that the reader takes"),
     (["task.optimizer.lrr=3"], "task.optimizer.lrr: there is no such key; did you mean lr?"),
+    (["task.optimizer.nesterov=1"], "+task.optimizer.nesterov=... adds one that the class takes"),
+    (["logger.wandb.project=x"], "choose the block first, as in logger=wandb"),
     (["+elmo.foo=1"], "elmo.foo: there is no such key"),
     (["elmo.finetune=true"], "elmo.finetune=True: choose from none, joint"),
     (["elmo.layer_norm=batch"], "elmo.layer_norm=batch: choose from false, paper, token"),

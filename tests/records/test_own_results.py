@@ -126,6 +126,16 @@ def test_arms_without_a_reference_run_have_empty_cells(tmp_path, monkeypatch):
     assert section.remarks == []
 
 
+def test_data_of_ones_own_are_told_in_the_run_and_in_the_report(bench, capsys):
+    lines = (bench.data / "toy" / "train.txt").read_text().splitlines(keepends=True)
+    (bench.data / "toy" / "mine.txt").write_text("".join(lines[1:]))
+    record = bench.train("arm=baseline", "task.data.train=mine.txt")
+    assert "mine.txt: your own; dev and test: those of scale=open\n" in capsys.readouterr().out
+    assert record.note.endswith(" These runs have other data: mine.txt.")
+    assert "other data" not in bench.train("arm=baseline").note
+    assert "your own" not in capsys.readouterr().out
+
+
 def test_a_mistyped_folder_is_not_made(tmp_path, call):
     status, _, err = call(report, f"results_root={tmp_path / 'resluts'}")
     assert (status, err.count("\n")) == (2, 1)

@@ -200,6 +200,31 @@ def test_a_column_without_runs_of_the_sweep_is_one_line(column, said, bench):
         of({"task": "ner", "scale": "mini", "seeds": None, "jobs": None}, [], "mine")
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{}task: {{fit: {{epochs: 1}}}}", "task: a setting that all runs have is part of a sweep, too"),
+        ("{}defaults: [{{override /vectors: random}}]", "override /vectors: a setting that all runs have"),
+        ("table: {{}}", "the first line must be `# @package _global_`"),
+        ("{}table: {{split: tset}}", "table: split=tset: did you mean test"),
+        ("{}hydra: {{sweeper: {{params: {{seed: [1, 2]}}}}}}", "seed: several values are written .* seed: 1,2"),
+    ],
+)
+def test_a_page_whose_table_would_show_other_runs_than_its_own_is_one_line(text, said, bench):
+    (bench.conf / "sweep" / "mine.yaml").write_text(text.format("# @package _global_\n") + "\n")
+    with pytest.raises(UserError, match=f"mine.yaml: {said}"):
+        of({"task": "ner", "scale": "mini", "seeds": None, "jobs": None}, [], "mine")
+
+
+def test_a_setting_of_all_runs_is_one_value_of_the_sweep(bench):
+    params = "{arm: 'baseline,elmo', task.fit.epochs: 1, seed: '1'}"
+    columns = "[{title: a, of: {arm: baseline, task.fit.epochs: 1}}, {title: b, of: {arm: elmo, task.fit.epochs: 1}}]"
+    text = f"# @package _global_\nhydra: {{sweeper: {{params: {params}}}}}\ntable: {{columns: {columns}}}\n"
+    (bench.conf / "sweep" / "mine.yaml").write_text(text)
+    request = of({"task": "ner", "scale": "mini", "seeds": None, "jobs": None}, [], "mine")
+    assert rows(request, made(none=[60.0], input=[70.0]))[1][-2:] == ("missing", "missing")
+
+
 def test_a_sweep_without_a_table_has_a_column_for_each_setting_and_a_wrong_block_is_one_line(bench):
     path = bench.conf / "sweep" / "mine.yaml"
     head = "# @package _global_\nhydra: {mode: MULTIRUN, sweeper: {params: {elmo.where: 'none,input', seed: '1'}}}\n"

@@ -54,6 +54,14 @@ def test_lemmas_without_frames_are_predicates_where_the_columns_say_so(file):
     assert [(p.index, p.frame) for p in sentence.predicates()] == [(1, "-"), (4, "-")]
 
 
+def test_columns_in_another_order_than_their_predicates_are_an_error(file):
+    swapped = GOLD.replace("(V*)      *      -\n", "*      (V*)      -\n").replace("(ARG1*)   (V*)", "(V*)   (ARG1*)")
+    sentence = next(read_documents(file(swapped))).sentences[0]
+    with pytest.raises(UserError, match="the column of the predicate 'asked' has its V at 'sing'") as caught:
+        sentence.predicates()
+    assert caught.value.line == 3
+
+
 def test_a_frame_without_a_column_is_no_predicate(file):
     """The references take for predicates what a column marks as its V."""
     sentence = next(read_documents(file(GOLD.replace("case    -", "case    01")))).sentences[0]
@@ -100,6 +108,7 @@ BAD = [
     ((f"(V*)   (3|1)\n{CASE}    -", f"*   (3|1)\n{CASE}    01"), 6, "'sing' has no column"),
     (("ask   02", "-   -"), 2, "1 predicates but 2 columns"),
     (("made_0001); part 001", "made_0001); part 0"), 12, "again"),
+    (("0   1  asked", "0   0  asked"), 3, "numbered from 0 again"),
     (("#end document\n#begin", "#begin"), 11, "before the one at line 1 ends"),
     (("#end document\n#begin", "#end document\n#end document\n#begin"), 12, "without its '#begin document'"),
     (("#begin document (bc/made/00/made_0001); part 001\n", ""), 12, "outside any document"),

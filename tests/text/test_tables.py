@@ -284,5 +284,7 @@ def test_a_column_may_be_named_by_one_of_ours_and_a_key_that_nothing_reads_is_re
     for reader in (CorefReader, NerReader, SnliReader, SquadReader, SrlReader, Sst5Reader):
         with pytest.raises(UserError, match=r"task\.data\.colums: there is no such key; did you mean columns\?"):
             reader(data | {"colums": {}}).load()
+        with pytest.raises(UserError, match=r"task\.data\.train is empty, as a variable of the shell"):
+            reader(data | {"train": ""}).load()
     with pytest.raises(UserError, match=r"task\.data\.word_column is for column files; of a table, "):
         NerReader(data | {"word_column": 1}).load()

@@ -7,6 +7,7 @@ import sys
 from elmo_bench.commands import usage
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig
+from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import Argument, Command, files, flag
 
 COMMAND = Command(
@@ -28,8 +29,9 @@ COMMAND = Command(
     (
         "Prints the full-softmax perplexity of dev before and after one pass over the training sentences, and writes "
         "it to a record, results/own/analysis/SCALE/tuning/ID.json, for the report. Sentences of dev and "
-        "test are left out of the text. Other commands know the tuned biLM as bilm=tuned. A parent without a softmax, "
-        "such as the official files, first gets a new one, with the biLM frozen; `before` is the perplexity with it.",
+        "test are left out of the text. Runs know the tuned biLM as bilm=tuned, the other commands by its "
+        "folder. A parent without a softmax, such as the official files, first gets a new one, with the biLM frozen; "
+        "`before` is the perplexity with it.",
         usage.OVERRIDES,
     ),
     again="running the command again resumes from the last checkpoint",
@@ -43,8 +45,10 @@ def chosen(arguments: list[str]) -> list[RunConfig]:
     """The configuration of each task that the arguments name; of `task=all`, of every task that offers the scale.
 
     Raises:
-        UserError: the errors of the configuration.
+        UserError: the errors of the configuration, or `bilm=` for `bilm.parent=`.
     """
+    if named := next((one for one in arguments if one.startswith("bilm=") and one != "bilm=tuned"), None):
+        raise UserError(f"{named}: give bilm.parent={named.partition('=')[2]}, the biLM to tune")
     overrides = ["bilm=tuned", *arguments]
     if "task=all" not in arguments:
         return [schema.typed(pages.compose(overrides))]

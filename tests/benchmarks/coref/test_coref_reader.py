@@ -180,6 +180,8 @@ def test_genres_that_are_names_of_documents_are_refused(reader):
 def test_training_data_need_clusters(reader):
     with pytest.raises(UserError, match="no cluster"):
         reader(train=column_file([("-", "nothing here", "- -")])).load()
+    with pytest.raises(UserError, match="the dev data contain no cluster, so that nothing can be scored"):
+        reader(dev=column_file([("-", "nothing here", "- -")])).load()
 
 
 @pytest.mark.slow

@@ -280,6 +280,15 @@ def test_a_run_with_a_tuned_biLM_says_what_it_comes_from(bench, whole):
 # What is refused.
 
 
+def test_a_tuning_with_other_numbers_is_a_study_of_its_own(bench, whole):
+    assert command(bench, whole, RARELY)[0] == 0
+    assert command(bench, whole, "bilm.tuning.lr=0.01", f"bilm.tuning.folder={bench.folder}/other", RARELY)[0] == 0
+    one, other = sorted(studies.read_all(bench.results), key=lambda study: "lr=0.01" in study.what)
+    assert "bilm.tuning.lr=0.01" in other.what
+    assert one.settings["changes"]["toy"] | {"bilm.tuning.lr": 0.01} == other.settings["changes"]["toy"]
+    assert one.find("after", "toy")[0].value != other.find("after", "toy")[0].value
+
+
 def test_another_parent_than_the_recorded_one_is_refused(bench, whole, official):
     tuned = made(bench, whole)
     kept = {path.name: path.read_bytes() for path in tuned.iterdir()}
@@ -295,6 +304,7 @@ def test_another_parent_than_the_recorded_one_is_refused(bench, whole, official)
 def test_bad_input_is_one_line(bench, whole, monkeypatch):
     one_line(command(bench, whole, "bilm.parent=nosuch"), "bilm=nosuch", "there is no such configuration file")
     one_line(command(bench, whole, "bilm.parent=tuned"), "not a tuned one")
+    one_line(command(bench, whole, "bilm=mini"), "give bilm.parent=mini")
     one_line(command(bench, whole, f"bilm.tuning.source.weights={bench.folder}/gone.hdf5"), "gone.hdf5", "no such file")
     one_line(command(bench, whole, "bilm.tuning.source.weights=null"), "names no weights")
     one_line(command(bench, whole, "bilm.tuning.rows=5000"), "too short")
