@@ -80,6 +80,8 @@ class WandbRun:
 def opened(folder: Path, load: bool = True, **arguments: Any) -> WandbRun:
     """Opens a run: online, or offline where there is no key, or where W&B cannot be reached or refuses the key.
 
+    If WANDB_MODE is "disabled", nothing is logged.
+
     Args:
         folder: the run is stored in `folder/wandb/`.
         load: whether to log the load of this machine too.
@@ -91,6 +93,8 @@ def opened(folder: Path, load: bool = True, **arguments: Any) -> WandbRun:
         say("wandb is not installed, so this is not logged there; `elmo-bench publish` uploads records later")
         return WandbRun()
     try:
+        if mode() == "disabled":
+            return WandbRun()
         if has_key():
             return WandbRun(_init(wandb, folder, "online", load, arguments))
     except Exception as error:
@@ -107,12 +111,20 @@ def opened(folder: Path, load: bool = True, **arguments: Any) -> WandbRun:
 
 def has_key() -> bool:
     """Whether runs are to go online: there is a key, no earlier attempt failed, and WANDB_MODE allows it."""
+    if not Server.reachable or mode() != "online":
+        return False
+    return bool(os.environ.get("WANDB_API_KEY") or _stored(_settings().base_url))
+
+
+def mode() -> str:
+    """What WANDB_MODE says, or `wandb offline` in this folder: online, offline or disabled."""
+    return os.environ.get("WANDB_MODE") or str(_settings().mode)
+
+
+def _settings() -> Any:
     import wandb
 
-    settings = wandb.setup(wandb.Settings(silent=True)).settings
-    if not Server.reachable or (os.environ.get("WANDB_MODE") or settings.mode) != "online":
-        return False
-    return bool(os.environ.get("WANDB_API_KEY") or _stored(settings.base_url))
+    return wandb.setup(wandb.Settings(silent=True)).settings
 
 
 def _stored(url: str) -> bool:

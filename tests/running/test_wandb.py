@@ -36,7 +36,7 @@ KEY = "a" * 40
 def no_account(monkeypatch, tmp_path):
     """No key of this machine's user; the server has not been asked."""
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    for name in ("WANDB_API_KEY", "WANDB_MODE", "WANDB_BASE_URL"):
+    for name in ("WANDB_API_KEY", "WANDB_MODE", "WANDB_PROJECT", "WANDB_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(wandb_runs.Server, "reachable", True)
 
@@ -177,6 +177,17 @@ def two_runs(folder: Path, seconds: float) -> None:
         run.log({"loss": 1.0}, 1)
         print(run.offline)
         run.close()
+
+
+def test_disabled_by_its_variable_nothing_is_logged(tmp_path, monkeypatch):
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    assert wandb_runs.opened(tmp_path / "run", project="p").folder is None
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_project_is_that_of_the_variable(bench, monkeypatch):
+    monkeypatch.setenv("WANDB_PROJECT", "mine")
+    assert bench.compose("logger=wandb").logger.wandb.project == "mine"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ COMMAND = Command(
     (
         Argument("results_root", "folder with runs/; by default results/own/, or if that has none, the reference runs",
                  None, "FOLDER"),
-        Argument("project", "of W&B", "elmo_bench"),
+        Argument("project", "of W&B; also the variable WANDB_PROJECT", os.environ.get("WANDB_PROJECT") or "elmo_bench"),
         Argument("entity", "of W&B; by default the key's own", None, "NAME"),
     ),
     (
