@@ -102,7 +102,7 @@ def read_all(results_root: str | Path, scale: str = "*", task: str = "*") -> lis
     Raises:
         UserError: a record is damaged.
     """
-    found = [*fitting(read, sorted((Path(results_root) / "runs").glob(f"{scale}/{task}/*.json")))]
+    found = [*fitting(read, sorted((Path(results_root) / "runs").glob(f"{scale}/{task}/[!.]*.json")))]
     newest = {name: pages.version(name) for name in {record.task for record in found}}
     for record in found:
         newest[record.task] = max(newest[record.task], record.version)

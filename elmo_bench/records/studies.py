@@ -143,7 +143,7 @@ def read_all(results_root: str | Path) -> list[StudyRecord]:
     Raises:
         UserError: a file is damaged.
     """
-    found = fitting(read, sorted((Path(results_root) / "analysis").glob("*/*/*.json")))
+    found = fitting(read, sorted((Path(results_root) / "analysis").glob("*/*/[!.]*.json")))
     return sorted(found, key=lambda record: (record.table is None, record.table, record.title))
 
 

@@ -111,12 +111,13 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
 
     As in srl-eval.pl, a predicate that only the gold file has, or whose lemma differs, has all its arguments missed;
     one that only the predictions have is not counted at all. Predictions that `predict` has marked as those
-    of verbs are not asked for the other predicates of the gold file; the standard error tells how many these are.
+    of verbs are not asked for the other predicates of the gold file. The standard error tells how many these are, and
+    how many have another lemma.
 
     Raises:
         UserError: the files cannot be read, or hold different sentences.
     """
-    metric, left_out = SrlMetric(), 0
+    metric, left_out, other = SrlMetric(), 0, []
     only_verbs = begins_with(predictions, ONLY_VERBS)
     for expected, predicted in side_by_side(gold, predictions, _sentences, WORD):
         answers = {predicate.index: predicate for predicate in predicted.predicates()}
@@ -126,9 +127,14 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
                 left_out += 1
                 continue
             same = answer is not None and answer.lemma == predicate.lemma
+            if answer is not None and not same:
+                other.append(f"{answer.lemma} for {predicate.lemma}")
             metric.add(predicate.arguments, answer.arguments if answer is not None and same else [])
     if left_out:
         note = f"{left_out} predicates of {gold} are no verbs and not scored, as the first line says"
+        print(f"{predictions}: {note}", file=sys.stderr)
+    if other:
+        note = f"{len(other)} predicates have other lemmas than in {gold} ({other[0]}): their arguments are missed"
         print(f"{predictions}: {note}", file=sys.stderr)
     return metric.compute()
 

@@ -42,6 +42,14 @@ def test_a_copy_or_a_link_under_another_name_counts_once(tmp_path, capsys, name,
         store.read(other)
 
 
+def test_hidden_files_of_a_file_system_are_no_records(tmp_path, capsys):
+    save(tmp_path, fake("none", 1, 80.0))
+    (path,) = tmp_path.glob("runs/*/*/*.json")
+    path.with_name(f"._{path.name}").write_bytes(b"\0\5\x16\7")  # as macOS leaves them in an archive
+    assert len(store.read_all(tmp_path)) == 1
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize("place", ["runs/mini/ner", "runs/open/srl"])
 def test_a_record_in_the_folder_of_another_scale_or_task_is_none_of_it(tmp_path, capsys, place):
     save(tmp_path, ONE)

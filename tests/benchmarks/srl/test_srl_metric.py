@@ -102,6 +102,14 @@ def test_figures_of_two_files(tmp_path):
     assert score(write(tmp_path / "none.conll", []), gold.parent / "none.conll") == dict.fromkeys(found, 0.0)
 
 
+def test_predicates_with_other_lemmas_are_told(tmp_path, capsys):
+    gold = write(tmp_path / "gold.conll", GOLD)
+    score(gold, write(tmp_path / "predicted.conll", [GOLD[0], (4, "went", GOLD[1][2])]))
+    told = capsys.readouterr().err
+    assert "predicted.conll: 1 predicates have other lemmas than in " in told
+    assert "(went for " in told
+
+
 def test_brackets_inside_brackets_as_the_scorer_takes_them():
     """Of two phrases of one extent the inner counts; a phrase with another inside consists of what is inside."""
     (argument,) = arguments([Span("A0", 0, 3), Span("A1", 0, 3)])
