@@ -21,12 +21,13 @@ from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import are_words, sentence_of
 from elmo_bench.text.source import SPLITS, check_keys, tables
 from elmo_bench.text.tags import Span
-from elmo_bench.text.vocabulary import Vocabulary
+from elmo_bench.text.vocabulary import Vocabulary, coverage
 from tasks.srl.metric import is_verb
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
 
+MOST = 0.9  # the share of known roles below which a line says so
 SCHEME = "iob2"
 LISTED = 10  # the most places that a message lists
 
@@ -87,7 +88,26 @@ class SrlReader:
             "words": Vocabulary.count((word for words in sentences for word in words), self.min_count, self.lower),
             "labels": Vocabulary(tags.labels(roles, SCHEME), special=False),
         }
+        for split in ("dev", "test"):
+            self._tell_roles(split, splits[split])
         return tables(splits)
+
+    def _tell_roles(self, split: str, rows: Sequence[Row]) -> None:
+        """Says how many arguments have a role of the training data, if few have.
+
+        Raises:
+            UserError: none of dev has one, or there is no argument.
+        """
+        labels = [tag for row in rows for tag in row["tags"][0] if tag[:1] == "B" and tag[2:] != "V"]
+        if not labels:
+            raise UserError(f"the {split} data contain no argument, so that nothing can be scored", self.data[split])
+        known = sum(tag in self.vocabularies["labels"] for tag in labels)
+        if known < MOST * len(labels):
+            mend = "are the roles written alike, ARG0 or A0, in both?"
+            told = coverage(
+                "task.data.train", known, len(labels), f"roles of {split}", 0.01 if split == "dev" else 0.0, mend
+            )
+            print(told, file=sys.stderr)
 
     def _rows(self, split: str) -> list[Row]:
         """The rows of a split; prints how many arguments lie inside others, if any."""

@@ -149,3 +149,31 @@ def test_the_open_data(data, data_root):
     assert [len(splits["dev"]), len(splits["test"])] == [4968, 4798]
     verbs = SrlReader({**given, "test": str(folder / "dev.conll"), "predicates": "verbs"})
     assert len(verbs.load()["test"]) == 3801
+
+
+def test_roles_written_otherwise_than_in_the_training_data_are_told(data, capsys, tmp_path):
+    SrlReader(data()).load()
+    assert capsys.readouterr().err == ""
+    SrlReader(data(test=("(ARG0*) * (ARG0*", "(A0*) * (A0*"))).load()
+    assert capsys.readouterr().err == "task.data.train has 3 of the 5 roles of test (60.0%)\n"
+    folder = data()
+    for split, change in (("dev", ROWS.replace("ARG", "A").replace("C-V", "K-V")), ("test", without_arguments())):
+        kept = (tmp_path / f"{split}.conll").read_text()
+        (tmp_path / f"{split}.conll").write_text(change)
+        with pytest.raises(UserError, match=r"written alike, ARG0 or A0|test data contain no argument"):
+            SrlReader(folder).load()
+        (tmp_path / f"{split}.conll").write_text(kept)
+
+
+def without_arguments() -> str:
+    """The same predicates, each with its V alone."""
+    lines = [line.split(" ") for line in ROWS.splitlines()]
+    kept = ["(V*)" if cell == "(V*)" else "*" for line in lines if len(line) > 12 for cell in line[11:-1]]
+    cells = iter(kept)
+    return (
+        "\n".join(
+            " ".join([*line[:11], *(next(cells) for _ in line[11:-1]), line[-1]]) if len(line) > 12 else " ".join(line)
+            for line in lines
+        )
+        + "\n"
+    )
