@@ -106,7 +106,8 @@ def _explain(error: BaseException) -> str | None:
     options = getattr(error, "options", None)  # of a MissingConfigException
     if options is not None and (missing := re.search(r"[Cc]ould not find '([^']+)'", text)):
         group, _, name = missing[1].rpartition("/")
-        if not any((folder / group).is_dir() for folder in places.conf()) and not group.startswith("hydra"):
+        is_group = group[-1:] != "/" and any((folder / group).is_dir() for folder in places.conf())
+        if not is_group and not group.startswith("hydra"):
             group, _, name = missing[1].partition("/")  # the value is a path
         what = "configuration file" if group.endswith("s") else group or "configuration"
         own = f"; {OF_FILES[group]}" if "/" in name and group in OF_FILES else ""

@@ -481,6 +481,10 @@ def from_plain(plain: Plain) -> RunConfig:
     run.elmo = _object(ElmoConfig, plain["elmo"], "elmo.")
     run.arm = "baseline" if run.elmo.where == "none" else "elmo"  # earlier releases had more arms
     run.bilm = _object(source_schema(plain["bilm"]), plain["bilm"], "bilm.")
+    for name, block in (("data", run.task.data), ("reader", run.task.reader)):
+        if not isinstance(block, dict | None):
+            files = ", as task.data.train=FILE task.data.dev=FILE task.data.test=FILE" if name == "data" else ""
+            raise UserError(f"task.{name}={as_typed(block)}: a block of keys is needed{files}")
     check(run)
     run.task.words = _with_vectors(run.task.words, run.vectors)
     return run

@@ -43,6 +43,8 @@ WRONG_TOO = [
     (["task.data.hub=name"], "+task.data.hub=... adds one that the reader takes"),
     (["task.optimizer.lrr=3"], "task.optimizer.lrr: there is no such key; did you mean lr?"),
     (["task.optimizer.nesterov=1"], "+task.optimizer.nesterov=... adds one that the class takes"),
+    (["bilm=/no"], "bilm=/no: there is no such bilm; choose from custom,"),
+    (["task.data=train.txt"], "task.data=train.txt: a block of keys is needed, as task.data.train=FILE"),
     (["logger.wandb.project=x"], "choose the block first, as in logger=wandb"),
     (["+elmo.foo=1"], "elmo.foo: there is no such key"),
     (["elmo.finetune=true"], "elmo.finetune=True: choose from none, joint"),
