@@ -143,6 +143,7 @@ def world(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("typed")
         fill(folder)
+        (folder / "results").mkdir()
         shutil.copytree(places.CONF, folder / "conf")
         for name, old, few in (("squad", "held_out: 1500", "held_out: 2"), ("squad/open", "15000", "4")):
             page = folder / f"conf/task/{name}.yaml"

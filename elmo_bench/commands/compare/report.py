@@ -50,11 +50,12 @@ def main() -> None:
 
     given = COMMAND.parse()["results_root"]
     results_root = Path(given or places.OWN)
+    reference = "results" if places.is_evidence("results") else places.RECORDED
     if given and not results_root.is_dir():
-        raise UserError("there is no such folder; results_root=results reports the reference runs", results_root)
+        raise UserError(f"there is no such folder; results_root={reference} reports the reference runs", results_root)
     ours = places.CHECKOUT and places.is_evidence(results_root)
     sections = refresh(results_root, places.ROOT / "README.md" if ours else None)
     show(sections)
     if not sections:
-        print(f"no run is recorded in {results_root} yet; results_root=results reports the reference runs")
+        print(f"no run is recorded in {results_root} yet; results_root={reference} reports the reference runs")
     print(f"written: {results_root / 'README.md'}, report.html, report.json")
