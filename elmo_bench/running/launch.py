@@ -20,6 +20,7 @@ from elmo_bench.identity.missing import check_files
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import label, run_name, summary, title
+from elmo_bench.system import machine
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.disk import writing
 from elmo_bench.system.storage.locks import held
@@ -95,6 +96,7 @@ def _smoke(cfg: DictConfig) -> Record:
 
 def describe(run: RunConfig, identity: Identity, cfg: DictConfig) -> Description:
     """What is known of a run before it starts."""
+    machine.commit()  # read now, once: the code of a run is that of its start, whatever is pulled while it trains
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     config.pop("table", None)
     return Description(identity, run.arm, variant(run), config, placeless(cfg))

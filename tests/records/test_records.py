@@ -15,6 +15,7 @@ from elmo_bench.reporting.pages.report import MARKS, embedded, refresh
 from elmo_bench.reporting.statistics.outcomes import by_scale
 from elmo_bench.reporting.statistics.scores import ranges
 from elmo_bench.reporting.tables import tables
+from elmo_bench.running import run
 from elmo_bench.system import machine
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import fingerprint
@@ -126,6 +127,15 @@ def test_the_commit_is_null_where_there_is_no_git(monkeypatch):
 
     monkeypatch.setattr(subprocess, "run", missing)
     assert machine.commit() == (None, None)
+    machine.commit.cache_clear()
+
+
+def test_the_commit_is_that_of_the_runs_start(bench, monkeypatch):
+    head = ["before"]
+    machine.commit.cache_clear()
+    monkeypatch.setattr(machine, "_git", lambda *_: head[0])
+    monkeypatch.setattr(run, "run_once", lambda *given, of=run.run_once: [head.insert(0, "after"), of(*given)][1])
+    assert bench.train("arm=baseline").commit == "before"
     machine.commit.cache_clear()
 
 
