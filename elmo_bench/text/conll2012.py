@@ -224,13 +224,12 @@ def _read_file(path: Path, strict: bool) -> Iterator[Document]:
 
 
 def _check_numbers(block: Block) -> None:
-    """Raises `UserError` if the words of a sentence are numbered from 0 again within it."""
+    """Raises `UserError` if the words of a sentence, numbered from 0, are so again. Other numbers say nothing."""
     numbers = block.column(NUMBER)
-    if numbers[0] == "0" and "0" in numbers[1:]:
-        line = block.lines[numbers.index("0", 1)]
-        raise UserError(
-            "the words are numbered from 0 again: an empty line is missing between sentences", block.path, line
-        )
+    again = numbers.index("0", 1) if "0" in numbers[1:] else 0
+    if again > 1 and numbers[:again] == [str(i) for i in range(again)]:
+        message = "the words are numbered from 0 again: an empty line is missing between sentences"
+        raise UserError(message, block.path, block.lines[again])
 
 
 def read_split(data: Mapping[str, Any], split: str) -> Iterator[Document]:

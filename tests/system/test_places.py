@@ -47,7 +47,8 @@ def test_a_place_that_cannot_be_is_told_in_one_line(folder, name, monkeypatch, c
         asked = ["task=ner", "scale=mini", *(f"{root}={path}" for root, path in {**own, key: there}.items())]
         assert message in said(capsys, lambda asked=asked: train(pages.compose(asked)))
     monkeypatch.setattr("sys.argv", ["elmo-bench report", f"results_root={there}"])
-    assert message in said(capsys, report.main)
+    told = "/proc/elmo: there is no such folder" if name == "/proc/elmo" else message  # a report makes none
+    assert told in said(capsys, report.main)
     if name != "dangling":  # the folder is made where the link leads to
         with pytest.raises(UserError, match=re.escape(message)):
             outputs.begun(there, "card.json")

@@ -108,7 +108,7 @@ BAD = [
     ((f"(V*)   (3|1)\n{CASE}    -", f"*   (3|1)\n{CASE}    01"), 6, "'sing' has no column"),
     (("ask   02", "-   -"), 2, "1 predicates but 2 columns"),
     (("made_0001); part 001", "made_0001); part 0"), 12, "again"),
-    (("0   1  asked", "0   0  asked"), 3, "numbered from 0 again"),
+    (("0   2    Bo", "0   0    Bo"), 4, "numbered from 0 again"),
     (("#end document\n#begin", "#begin"), 11, "before the one at line 1 ends"),
     (("#end document\n#begin", "#end document\n#end document\n#begin"), 12, "without its '#begin document'"),
     (("#begin document (bc/made/00/made_0001); part 001\n", ""), 12, "outside any document"),

@@ -51,7 +51,7 @@ def main() -> None:
     given = COMMAND.parse()["results_root"]
     results_root = Path(given or places.OWN)
     reference = "results" if places.is_evidence("results") else places.RECORDED
-    if given and not results_root.is_dir():
+    if given and not (results_root.is_dir() or results_root.is_symlink()):  # a link is told of where it is followed
         raise UserError(f"there is no such folder; results_root={reference} reports the reference runs", results_root)
     ours = places.CHECKOUT and places.is_evidence(results_root)
     sections = refresh(results_root, places.ROOT / "README.md" if ours else None)
