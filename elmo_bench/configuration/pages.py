@@ -175,19 +175,15 @@ def _unknown_key(key: str, error: BaseException) -> str:
     if not isinstance(node, DictConfig) or not len(node):
         return f"{key}: there is no such key; see conf/train.yaml and --cfg job"
     name = key.rpartition(".")[2]
-    if key.startswith("task.data."):
-        listed = choices(name, [str(each) for each in node])
-        other = "" if listed.startswith("did") else f"; +{key}=... adds one that the reader takes"
-        return f"{key}: there is no such key; {listed}{other}"
+    of_data = key.startswith("task.data.")
     paths = _paths(OmegaConf.to_container(node._get_root()))  # type: ignore[arg-type]
     elsewhere = [path for path in paths if path.rpartition(".")[2] == name and not path.startswith("hydra.")]
-    if len(elsewhere) == 1:
+    if len(elsewhere) == 1 and not of_data:
         return f"{key}: there is no such key; did you mean {elsewhere[0]}?"
     listed = choices(name, [str(each) for each in node if each != "hydra"])
-    of_class = "_target_" in node and not listed.startswith("did")
-    return f"{key}: there is no such key; {listed}" + (
-        f"; +{key}=... adds one that the class takes" if of_class else ""
-    )
+    taker = "reader" if of_data else "class" if "_target_" in node else None
+    adds = f"; +{key}=... adds one that the {taker} takes" if taker and not listed.startswith("did") else ""
+    return f"{key}: there is no such key; {listed}{adds}"
 
 
 def _paths(node: Any, prefix: str = "") -> Iterator[str]:

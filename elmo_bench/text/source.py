@@ -145,12 +145,13 @@ class DataSource:
             name: files.ending(name) in TABLES and (bool(self.columns) or not self.native(self.path(split)))
             for split, name in names.items()
         }
-        if len({*kinds.values()}) > 1:
+        found = {*kinds.values()}
+        if len(found) > 1:
             told = ", ".join(f"{name} is {'a table' if kind else 'none'}" for name, kind in kinds.items())
             raise UserError(
                 f"{told}: all splits must be tables (.parquet, .json, .csv), or all the data set's own files"
             )
-        return {*kinds.values()} == {True}
+        return found == {True}
 
     @property
     def from_hub(self) -> bool:

@@ -122,11 +122,8 @@ def predict(
         try:
             inputs = [({}, row) for row in reader.from_file(input)]
         except UserError as error:
-            other = (
-                ""
-                if files.ending(input) == ".jsonl"
-                else "; text of your own goes into a .jsonl file, an object a line"
-            )
+            in_lines = files.ending(input) == ".jsonl"
+            other = "" if in_lines else "; text of your own goes into a .jsonl file, an object a line"
             raise UserError(f"{error.message}{other}", error.path, error.line, error.faults) from error
     else:
         inputs = read_rows(reader, input, cfg.task.name, beside=not official)
