@@ -37,7 +37,7 @@ def train() -> None:
     names = run.results_root, run.scale.name, run.task.name, identity.run
     changes = variant(run)
     print(f"{run_name('toy', 'open', label(run.elmo.where, changes), run.seed)}: training", flush=True)
-    with held(store.work(*names), "another process is training this run"):
+    with held(store.work(*names), "another process is training this run", wait=True):  # as `launch.train`
         score = sum(_epochs(store.work(*names) / "epochs.json", run.task.fit.epochs, int(identity.run, 16)))
     named = {"arm": run.arm, "variant": changes, "seed": run.seed, "run": identity.run, "group": identity.group}
     store.write(store.place(*names), Record(**named, settings=identity.settings, **_measured(run, float(score))))
