@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -103,13 +104,19 @@ def describe(run: RunConfig, identity: Identity, cfg: DictConfig) -> Description
 
 
 def _tell_of_data(run: RunConfig, described: Description) -> None:
-    """Prints a line if the data are partly the user's own, and partly those of the scale."""
-    own = own_files(described.placeless)
-    scales = [split for split in ("train", "dev", "test") if split not in own]
+    """Prints a line if the data are partly the user's own and partly those of the scale, or the same in two splits."""
+    splits, own = ("train", "dev", "test"), own_files(described.placeless)
+    scales = [split for split in splits if split not in own]
     if own and scales:
         print(
             f"{', '.join(own.values())}: your own; {' and '.join(scales)}: those of scale={run.scale.name}", flush=True
         )
+    digests = described.identity.settings["task"]["reader"].get("data") or {}
+    for one, other in combinations([split for split in splits if split in digests], 2):
+        if digests[one] == digests[other]:
+            print(
+                f"{one} and {other} are the same data: the scores on {other} are not those of unseen data", flush=True
+            )
 
 
 def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> Record:

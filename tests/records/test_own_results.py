@@ -136,6 +136,15 @@ def test_data_of_ones_own_are_told_in_the_run_and_in_the_report(bench, capsys):
     assert "your own" not in capsys.readouterr().out
 
 
+def test_the_same_data_in_two_splits_are_told(bench, capsys):
+    (bench.data / "toy" / "copy.txt").write_bytes((bench.data / "toy" / "train.txt").read_bytes())
+    bench.train("arm=baseline", "task.data.test=copy.txt")
+    said = "train and test are the same data: the scores on test are not those of unseen data\n"
+    assert said in capsys.readouterr().out
+    bench.train("arm=baseline")
+    assert "the same data" not in capsys.readouterr().out
+
+
 def test_a_mistyped_folder_is_not_made(tmp_path, call):
     status, _, err = call(report, f"results_root={tmp_path / 'resluts'}")
     assert (status, err.count("\n")) == (2, 1)
