@@ -65,11 +65,14 @@ class BiAttention(nn.Module):
 
     Args:
         size: D, width of the words of both.
+        products: initial weight of every x * y in the scores; None: random, as of the other weights.
     """
 
-    def __init__(self, size: int):
+    def __init__(self, size: int, products: float | None = None):
         super().__init__()
         self.similarity = TriLinear(size)
+        if products is not None:
+            nn.init.constant_(self.similarity.w, products)
         self.output_size = 4 * size
 
     def forward(self, x: Tensor, y: Tensor, x_mask: Tensor, y_mask: Tensor) -> Tensor:

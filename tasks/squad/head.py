@@ -40,6 +40,8 @@ class SquadHead(nn.Module):
             input of the output layers.
         max_answer: the most words in a predicted answer.
         deviation: standard deviation of the initial weights of the biGRUs, see `BiGRU`.
+        products: initial weight of the products in the scores of the attention between context and question, see
+            `BiAttention`: with a positive one like words attend to each other before anything is learned.
     """
 
     def __init__(
@@ -51,12 +53,13 @@ class SquadHead(nn.Module):
         dropout: float = 0.2,
         max_answer: int = 17,
         deviation: float | None = None,
+        products: float | None = None,
     ):
         super().__init__()
         self.max_answer = max_answer
         self.dropout = VariationalDropout(dropout)
         self.encoder = BiGRU(input_size, hidden, deviation)
-        self.attention = BiAttention(self.encoder.output_size + elmo_size)
+        self.attention = BiAttention(self.encoder.output_size + elmo_size, products)
         self.merge = linear(self.attention.output_size, 2 * hidden)
         self.reader = BiGRU(2 * hidden, hidden, deviation)
         self.itself = SelfAttention(2 * hidden)

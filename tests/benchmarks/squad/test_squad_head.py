@@ -49,6 +49,17 @@ def test_attention_both_ways_against_brute_force():
             torch.testing.assert_close(output[b, i], expected, rtol=1e-5, atol=1e-5)
 
 
+def test_words_attend_to_words_like_themselves_before_anything_is_learned():
+    torch.manual_seed(0)
+    x = torch.randn(1, 4, 50)
+    head = SquadHead(50, 0, {}, hidden=25, products=1.0)
+    nn.init.zeros_(head.attention.similarity.u)
+    scores = head.attention.similarity(x, x)[0]
+    assert scores.argmax(1).tolist() == [0, 1, 2, 3]
+    drawn = SquadHead(50, 0, {}, hidden=25).attention.similarity.w.detach()
+    assert float(drawn.min()) < 0 < float(drawn.max())
+
+
 def test_self_attention_against_brute_force():
     torch.manual_seed(1)
     layer = SelfAttention(3)
