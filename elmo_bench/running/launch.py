@@ -112,7 +112,7 @@ def _tell_of_data(run: RunConfig, described: Description) -> None:
             f"{', '.join(own.values())}: your own; {' and '.join(scales)}: those of scale={run.scale.name}", flush=True
         )
     digests = described.identity.settings["task"]["reader"].get("data") or {}
-    for one, other in combinations([split for split in splits if split in digests], 2):
+    for one, other in combinations([split for split in splits if digests.get(split)], 2):
         if digests[one] == digests[other]:
             print(
                 f"{one} and {other} are the same data: the scores on {other} are not those of unseen data", flush=True

@@ -142,6 +142,8 @@ def test_the_same_data_in_two_splits_are_told(bench, capsys):
     said = "train and test are the same data: the scores on test are not those of unseen data\n"
     assert said in capsys.readouterr().out
     bench.train("arm=baseline")
+    with pytest.raises(TypeError):  # the toy's reader needs both
+        bench.train("arm=baseline", "task.data.dev=null", "task.data.test=null")
     assert "the same data" not in capsys.readouterr().out
 
 
