@@ -99,7 +99,7 @@ def test_a_metric_that_takes_numbers_alone_is_asked_for_one_resample_after_the_o
         assert one.percent(one.table).tolist() == each
 
 
-def test_the_permutation_test_is_exact_where_it_can_be():
+def test_the_permutation_test_agrees_with_all_permutations():
     draw = np.random.default_rng(3)
     one, other = (np.stack([draw.integers(0, 4, 6) for _ in range(3)], axis=1).astype(float) for _ in range(2))
 
@@ -112,7 +112,9 @@ def test_the_permutation_test_is_exact_where_it_can_be():
 
     differences = np.array([difference(np.array(swap)) for swap in itertools.product([False, True], repeat=6)])
     higher, lower = (differences >= differences[0] - 1e-9).mean(), (differences <= differences[0] + 1e-9).mean()
-    assert resampling.permutation_p(one, other, f1) == pytest.approx(min(1, 2 * min(higher, lower)))
+    exact = min(1, 2 * min(higher, lower))
+    assert 0.05 < exact < 0.95
+    assert resampling.permutation_p(one, other, f1) == pytest.approx(exact, abs=0.05)
     assert resampling.permutation_p(one, one, f1) == 1
     assert resampling.permutation_p(one, np.concatenate([other[:1], one[1:]]), f1) == 1
 

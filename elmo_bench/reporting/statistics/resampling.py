@@ -57,30 +57,30 @@ def permutation_p(treated: np.ndarray, control: np.ndarray, metric: Callable[[np
     """The two-sided p of a paired permutation test of two runs: the arms change places cluster by cluster.
 
     Clusters on which both runs have the same counts change nothing and are left out. The others are swapped in at most
-    BUNDLES bundles; swapping a bundle is as likely as not if the arms do not differ, so that the test stays exact.
+    BUNDLES bundles; swapping a bundle is as likely as not if the arms do not differ, so that the test stays exact. The
+    swaps are drawn by `monte_carlo_test`: `permutation_test` of the same library takes three times as long.
 
     Args:
         treated, control: (K, M) counts of each cluster.
         metric: (n, M) sums -> (n,) percent.
     """
-    from scipy.stats import permutation_test
+    from scipy.stats import monte_carlo_test
 
     differences = _bundled((treated - control)[(treated != control).any(1)])  # (B, M)
     if len(differences) < 2:  # one difference is as large in either direction
         return 1.0
-    sums = treated.sum(0), control.sum(0)  # (M,) each
+    sums, random = (treated.sum(0), control.sum(0)), np.random.default_rng(3)
 
-    def gain(first: np.ndarray, second: np.ndarray, axis: int) -> np.ndarray:
-        moved = (
-            np.moveaxis(first, axis, -1).reshape(-1, len(differences)) @ differences
-        )  # (n, M); first is 1 if swapped
-        return (metric(sums[0] - moved) - metric(sums[1] + moved)).reshape(first.shape[:-1])
+    def gain(swapped: np.ndarray, axis: int) -> np.ndarray:
+        moved = np.tensordot(swapped, differences, (axis, 0))  # (n, M), and (M,) for the runs as they are
+        gains = metric(np.atleast_2d(sums[0] - moved)) - metric(np.atleast_2d(sums[1] + moved))
+        return gains.reshape(moved.shape[:-1])
 
-    pairs = np.zeros(len(differences)), np.ones(len(differences))
-    test = permutation_test(
-        pairs, gain, permutation_type="samples", vectorized=True, n_resamples=PERMUTATIONS, batch=100, rng=3
-    )
-    return float(test.pvalue)
+    def swaps(size: tuple[int, ...]) -> np.ndarray:
+        return random.integers(0, 2, size).astype(np.float64)
+
+    as_they_are = np.zeros(len(differences))
+    return float(monte_carlo_test(as_they_are, swaps, gain, vectorized=True, n_resamples=PERMUTATIONS).pvalue)
 
 
 def _bundled(rows: np.ndarray) -> np.ndarray:
