@@ -37,7 +37,8 @@ def register() -> None:
     project brings, `${conf:a.yaml}` a file in `conf`, `${arm:A,B}` A for the baseline and B with ELMo,
     `${last:PATH,NAME}` the last part of a path (NAME for null), `${page:bilm,NAME,KEY}` the value of a key in another
     file, `${seeded:NAME,SEED}` the name of a folder: NAME for the seed 1, else NAME-seedSEED, `${packaged:NAME,FOLDER}`
-    a folder in an installed package, and `${made:}` the folder that `elmo-bench data` writes to by default, null if
+    a folder in an installed package, `${in_folder:FILE}` a file of the `folder` beside it, null if that is null (the
+    data are then those of the hub), and `${made:}` the folder that `elmo-bench data` writes to by default, null if
     there is none, and `${cache:}` the cache.
     """
     OmegaConf.register_new_resolver("root", lambda name="": str(places.ROOT / name), replace=True)
@@ -48,6 +49,7 @@ def register() -> None:
     OmegaConf.register_new_resolver("arm", _by_arm, replace=True)
     OmegaConf.register_new_resolver("last", lambda path, name: Path(path).name if path else name, replace=True)
     OmegaConf.register_new_resolver("packaged", lambda *path: str(places.packaged(*path)), replace=True)
+    OmegaConf.register_new_resolver("in_folder", _in_folder, replace=True)
     OmegaConf.register_new_resolver("page", _value_on_page, replace=True)
     OmegaConf.register_new_resolver("seeded", seeded, replace=True)
     schema.register()
@@ -55,6 +57,10 @@ def register() -> None:
 
 def _by_arm(baseline: Any, elmo: Any, *, _root_: DictConfig) -> Any:
     return baseline if _root_.arm == "baseline" or _root_.elmo.where == "none" else elmo
+
+
+def _in_folder(name: str, *, _parent_: DictConfig) -> str | None:
+    return None if _parent_.folder is None else name
 
 
 ROOTS = ("data_root", "models_root", "vectors_root", "cache_root", "results_root")

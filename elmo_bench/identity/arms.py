@@ -77,7 +77,8 @@ def own_files(config: Mapping[str, Any]) -> dict[str, str]:
         if isinstance(ours, str) and isinstance(theirs.get(split), str):
             name = PurePath(ours).name
             moved = scale.get("maker") and ours.startswith("<elsewhere>")
-            found |= {split: name} if moved or name != PurePath(theirs[split]).name else {}
+            scales = PurePath(theirs[split].removeprefix("${in_folder:").removesuffix("}")).name
+            found |= {split: name} if moved or name != scales else {}
     return found
 
 

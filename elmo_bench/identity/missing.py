@@ -14,6 +14,7 @@ from elmo_bench.sources import pages as sources
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError, check_missing
 from elmo_bench.system.storage import json_text, limits
+from elmo_bench.text.source import of_hub
 
 
 def check_files(*runs: RunConfig) -> None:
@@ -100,7 +101,7 @@ def _missing_data(run: RunConfig) -> list[str]:
     folder = data_folder(data)
     if folder is not None and not folder.is_dir():
         return [f"{folder}: no such folder: task.data.folder names it; check data_root{_source(run)}"]
-    if data.get("hub") and data.get("folder" if "folder" in data else "train") is None:
+    if of_hub(data):
         return _unreachable(run, data)
     return _missing_splits(run, data, folder)
 

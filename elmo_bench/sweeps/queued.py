@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from elmo_bench.records import store
 from elmo_bench.sweeps import local
@@ -23,6 +23,7 @@ from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_bytes
 from elmo_bench.system.storage.locks import held
 from elmo_bench.system.terminal import console
+from elmo_bench.text.source import of_hub
 
 FILE = "submission.json"
 NAME = "elmo-bench"  # of the jobs in Slurm
@@ -148,8 +149,7 @@ def _fetch(new: Sequence[Planned]) -> None:
     from hydra.utils import instantiate
 
     for run in {each.point.task: each.config for each in reversed(new)}.values():
-        data: Any = run.task.data or {}
-        if data.get("hub") and data.get("folder" if "folder" in data else "train") is None and not run.scale.maker:
+        if of_hub(run.task.data or {}) and not run.scale.maker:
             instantiate(run.task.reader).load()
 
 

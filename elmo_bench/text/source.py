@@ -44,6 +44,11 @@ def check_keys(data: Mapping[str, Any], *own: str) -> None:
             raise UserError(f"task.data.{key}: there is no such key; {choices(key, [*PLACES, *own])}")
 
 
+def of_hub(data: Mapping[str, Any]) -> bool:
+    """Whether `data` names a data set of the hub, and no file of train, which would take precedence."""
+    return data.get("hub") is not None and data.get("train") is None
+
+
 class Table(NamedTuple):
     """A split as a table, with columns by our names, and where it is from. Messages count its rows from 0."""
 
@@ -155,9 +160,8 @@ class DataSource:
 
     @property
     def from_hub(self) -> bool:
-        """Whether a data set of the hub is named, and neither a folder nor a table, which would take precedence."""
-        table = isinstance(self.data.get("train"), str) and files.ending(self.data["train"]) in TABLES
-        return self.data.get("hub") is not None and self.data.get("folder") is None and not table
+        """Whether the data are those of the hub."""
+        return of_hub(self.data)
 
     def path(self, split: str) -> Path:
         """The file of a split. Raises `UserError` if none is named."""
@@ -178,6 +182,11 @@ class DataSource:
         if not self.from_hub:
             return {split: self._table(split, _read(path), path) for split in splits for path in [self.path(split)]}
         name = self.data["hub"]
+        if own := [split for split in splits if self.data.get(split) is not None]:
+            raise UserError(
+                f"task.data.{own[0]} names a file, and task.data.train none, so that {_of_hub(name)} would be read; "
+                f"name the files of all splits"
+            )
         dataset = load_from_hub(name, self.data.get("revision"), self.data.get("configuration"), hint=self.hint)
         if missing := [split for split in splits.values() if split not in dataset]:
             there = ", ".join(map(str, dataset))

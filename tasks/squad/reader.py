@@ -128,8 +128,10 @@ class SquadReader:
         named = {split: theirs for split, theirs in SPLITS.items() if split != "dev" or data.get("dev")}
         if self.source.tabular and not self.source.from_hub:
             paragraphs = {split: from_table(table) for split, table in self.source.load(named).items()}
-        elif data.get("train") is None and data.get("hub") is not None:
+        elif self.source.from_hub:
             paragraphs = {split: from_table(table) for split, table in self.source.load(HUB_SPLITS).items()}
+            if data.get("dev"):
+                paragraphs["dev"] = read_paragraphs(self.source.path("dev"))
         else:
             paragraphs = {split: read_paragraphs(self.source.path(split)) for split in named}
         if "dev" not in paragraphs:

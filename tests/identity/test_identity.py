@@ -20,6 +20,7 @@ from elmo_bench.records.run_names import label
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import hashing
 from elmo_bench.system.storage.hashing import content_sha256, fingerprint
+from elmo_bench.text.source import of_hub
 
 pytestmark = pytest.mark.slow
 
@@ -279,6 +280,20 @@ def test_a_baseline_of_sst5_has_less_dropout_and_of_snli_no_l2_at_paper():
     }  # fmt: skip
     typed = schema.typed(pages.compose(["task=sst5", "scale=paper", "arm=baseline", "task.head.embedding_dropout=0.4"]))
     assert typed.task.head["embedding_dropout"] == 0.4
+
+
+@pytest.mark.parametrize("task", ["ner", "snli", "sst5", "squad"])
+def test_the_paper_scale_is_the_hub_s_unless_files_are_named(task):
+    def data(*given):
+        return schema.typed(pages.compose([f"task={task}", "scale=paper", *given])).task.data
+
+    assert of_hub(data())
+    assert not of_hub(data("task.data.train=mine.jsonl"))
+    assert data("task.data.train=mine.jsonl").get("test") is None
+    if task != "squad":
+        there = data("task.data.folder=/x")
+        assert not of_hub(there)
+        assert None not in [there[split] for split in ("train", "dev", "test")]
 
 
 def test_a_run_with_elmo_is_never_a_baseline(bench):

@@ -154,7 +154,7 @@ def test_what_else_a_user_can_get_wrong(data):
 # The hub.
 
 NAMES = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
-HUB = {"hub": "owner/name", "revision": "r", "folder": None, "train": "eng.train", "dev": "eng.testa"}
+HUB = {"hub": "owner/name", "revision": "r", "folder": None, "train": None, "dev": None}
 
 
 def hub_data(features: Features | None = None) -> DatasetDict:
@@ -182,6 +182,14 @@ def test_hub_tags_against_the_scheme_are_told_by_sentence(on_hub, capsys):
 def test_a_folder_goes_before_the_hub(data):
     place = data()
     assert NerReader({**HUB, **place}).load()["train"].num_rows == 2
+
+
+def test_files_are_never_passed_over_for_the_hub(on_hub):
+    on_hub(hub_data())
+    with pytest.raises(UserError, match=r"task\.data\.dev names a file, and task\.data\.train none"):
+        NerReader({**HUB, "dev": "mine.dev"}).load()
+    with pytest.raises(UserError, match=r"mine\.train: no such file"):
+        NerReader({**HUB, "train": "mine.train", "dev": "mine.dev", "test": "mine.test"}).load()
 
 
 def test_hub_faults_are_one_line(monkeypatch, on_hub):

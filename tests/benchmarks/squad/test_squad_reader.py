@@ -284,6 +284,8 @@ def test_the_hub_gives_the_same(folder, on_hub):
     on_hub(DatasetDict({"train": table, "validation": table}))
     reader = SquadReader({"hub": "rajpurkar/squad", "train": None}, held_out=1)
     assert load(reader)["test"] == load(make(folder))["test"]
+    own = SquadReader({"hub": "rajpurkar/squad", "train": None, "dev": str(folder / "test.json")})
+    assert [load(own)[split] for split in ("train", "dev")] == [load(reader)["test"]] * 2
     odd = table.remove_columns("title")
     on_hub(DatasetDict({"train": odd, "validation": odd}))
     with pytest.raises(UserError, match="rajpurkar/squad of the hub, split train, lacks title"):

@@ -114,7 +114,7 @@ def test_the_hub_has_trees(folder, on_hub):
         return on_hub(DatasetDict({split: Dataset.from_list(rows) for split, rows in trees.items()}))
 
     asked = put()
-    data = {"folder": None, "hub": "stanfordnlp/sst", "configuration": "ptb", "revision": "r", "train": "train.txt"}
+    data = {"folder": None, "hub": "stanfordnlp/sst", "configuration": "ptb", "revision": "r", "train": None}
     ours, theirs = (loaded.load().values() for loaded in (Sst5Reader(data, long=2), reader(folder, long=2)))
     assert [rows.to_list() for rows in ours] == [rows.to_list() for rows in theirs]
     assert asked == [(("stanfordnlp/sst", "ptb"), {"revision": "r"})]
