@@ -11,11 +11,13 @@ PYTHON = python3 python3.13 python3.12 python3.11 python
 TORCH =
 PINNED = the version of constraints.txt, its CPU build where there is no NVIDIA GPU
 
-# Nothing reads a key of the configuration that is typed as a variable of make: it would be passed over in silence.
+# Nothing reads a key of the configuration that is typed as a variable of make, nor a variable that is misspelt: they
+# would be passed over in silence. Names with a _ may be variables of the environment.
+KNOWN = TASK SCALE SEEDS N NAME ON ARGS PYTHON TORCH FOR SHELL
 TYPED := $(foreach each,$(.VARIABLES),$(if $(findstring command line,$(origin $(each))),$(each)))
-KEY := $(if $(strip $(TYPED)),$(shell printf '%s\n' $(TYPED) | grep -x -e '[a-z].*' -e SEED | head -n 1))
+KEY := $(if $(strip $(TYPED)),$(shell printf '%s\n' $(filter-out $(KNOWN),$(TYPED)) | grep -x -e '[a-z].*' -e '[A-Z]*' | head -n 1))
 ifneq ($(KEY),)
-$(error $(KEY)=...: make passes over it; keys of a run go into ARGS, as in ARGS="seed=3 elmo.dropout=0.2"; make lists the variables)
+$(error $(KEY)=...: make passes over it; its variables are $(filter-out SHELL,$(KNOWN)); keys of a run go into ARGS, as in ARGS="seed=3 elmo.dropout=0.2")
 endif
 
 # DATA_ROOT reaches the commands through the environment, whatever characters are in it; empty means none.
@@ -139,7 +141,7 @@ given = $(if $(filter command environment override,$(origin $(1))),'$(2)=$($(1))
 TABLE_4 = analysis.neighbours
 TABLE_5 = analysis.wsd
 TABLE_6 = analysis.pos
-TABLE_7 = tune 'task=all'
+TABLE_7 = tune $(or $(call given,TASK,task),'task=all')
 define sweep
 $(MODULE) elmo_bench sweep '+sweep=$(1)' $(call given,TASK,task) 'scale=$(SCALE)' $(call given,SEEDS,seeds) $(if $(ON),'on=$(ON)') $(ARGS)
 endef

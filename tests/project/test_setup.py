@@ -272,8 +272,14 @@ def test_the_pair_of_open_brings_its_word_vectors(checkout, given, installs_them
         assert ("-e '.[glove]'" in done.stdout) is installs_them
 
 
-@pytest.mark.parametrize("given", ["task=sst5", "elmo.dropout=0.9", "SEED=3"])
-def test_a_key_of_the_configuration_is_no_variable_of_make(checkout, given):
+@pytest.mark.parametrize("given", ["task=sst5", "elmo.dropout=0.9", "SEED=3", "TASKS=srl", "DATAROOT=/x"])
+def test_a_key_of_the_configuration_and_a_misspelt_variable_are_no_variables_of_make(checkout, given):
     done = subprocess.run(["make", "-n", "reproduce", given], cwd=checkout, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert f"{given.partition('=')[0]}=...: make passes over it; keys of a run go into ARGS" in done.stderr
+    assert f"{given.partition('=')[0]}=...: make passes over it; its variables are TASK SCALE SEEDS" in done.stderr
+
+
+def test_table_7_is_of_the_task_that_is_typed(checkout):
+    for given, task in ([], "all"), (["TASK=snli"], "snli"):
+        command = ["make", "-n", "table", "N=7", *given]
+        assert f"tune 'task={task}'" in subprocess.run(command, cwd=checkout, capture_output=True, text=True).stdout
