@@ -87,9 +87,8 @@ class SweepRequest(NamedTuple):
     def command(self) -> str:
         """The command that runs what is missing, on this machine."""
         jobs = [f"jobs={self.jobs}"] if self.jobs else []
-        others = [one for one in self.overrides if not one.startswith("force=")]
         whole = len(self.tasks) > 1 and self.tasks == _tasks("all", self.table, self.scale)
-        return self._command("all" if whole else ",".join(self.tasks), [*jobs, *others])
+        return self._command("all" if whole else ",".join(self.tasks), [*jobs, *self.overrides])
 
     def command_for(self, task: str) -> str:
         """The same for one task on any machine: it names no place."""
@@ -134,7 +133,9 @@ def of(given: Mapping[str, Any], overrides: Sequence[str], sweep: str | None = N
     if cluster and on == "local":
         raise UserError(f"{CLUSTER}{cluster[0]}: only with on=slurm or another file in conf/cluster")
     flags = given.get("run", True), given.get("recorded", False)
-    return SweepRequest(name, tasks, scale, given["seeds"], given["jobs"], *flags, others, on, cluster)
+    request = SweepRequest(name, tasks, scale, given["seeds"], given["jobs"], *flags, others, on, cluster)
+    _check_blocks(request)
+    return request
 
 
 def _tasks(task: str, table: SweepTable, scale: str) -> list[str]:
@@ -155,6 +156,17 @@ def _check_columns(sweep: str, scale: str) -> None:
             known = ", ".join(map(query.in_words, made))
             message = f"table: no run of the sweep has {query.in_words(setting)}; its runs have: {known}"
             raise UserError(message, places.page("sweep", sweep))
+
+
+def _check_blocks(request: SweepRequest) -> None:
+    """Raises `UserError` for an override that runs of the sweep would pass over, as a block of its file has the key."""
+    points = [sweeps.setting(point) for point in sweeps.points(request.sweep, [f"scale={request.scale}"], [1])]
+    within = {key for point in points if point.get("elmo.where") != "none" for key in point}
+    for one in request.overrides:
+        if (key := one.lstrip("+").partition("=")[0]) in within and one not in request.instead:
+            raise UserError(
+                f"{one}: the sweep {request.sweep} sets {key} in its runs itself; elmo-bench train makes one otherwise"
+            )
 
 
 def _check(overrides: Sequence[str]) -> None:

@@ -207,6 +207,7 @@ def test_what_is_missing_is_run_and_after_kills_at_any_moment_the_records_are_th
         (["+sweep=table2", "run=maybe"], "run=maybe: choose from true, false"),
         (["+sweep=table2", "seed=3"], "give seeds=N"),
         (["+sweep=table2", "trainer.fast_dev_run=true"], "a smoke run leaves no record for a table"),
+        (["+sweep=table2", "elmo.lambda=0.1"], "elmo.lambda=0.1: the sweep table2 sets elmo.lambda in its runs itself"),
         (["+sweep=table2", "-m"], "-m: arguments are written key=value"),
         (["+sweep=ner_loss", "task=srl"], "the sweep ner_loss is for task=ner, not for task=srl"),
         (["+sweep=variance", "scale=open"], "the sweep variance is for scale=mini, not for scale=open"),
@@ -233,7 +234,7 @@ def test_all_is_every_task_that_the_sweep_is_for_in_the_papers_order():
 def test_the_command_that_goes_on_asks_for_the_same():
     told = ["+sweep=table2", "task=srl", "scale=open", "seeds=2", "jobs=1", "elmo.dropout=0.2", "data_root=/my data"]
     given = wanted([*told, "force=true"])
-    assert given.command() == "elmo-bench sweep " + " ".join([*told[:-1], "'data_root=/my data'"])
+    assert given.command() == "elmo-bench sweep " + " ".join([*told[:-1], "'data_root=/my data'", "force=true"])
     assert given.changes == ["elmo.dropout=0.2"]
     several = wanted(["+sweep=table2", "task=all"])
     assert "task=all" in several.command()
