@@ -85,7 +85,7 @@ def _explain(error: BaseException) -> str | None:
     if several := re.match(r"Ambiguous value for argument '(.*)'", text):
         key, _, values = several[1].partition("=")
         one = shlex.quote(f"{key}=[{values}]")
-        return f"{several[1]}: several values are a sweep: add -m, or if they are one list, write it in brackets: {one}"
+        return f"{several[1]}: several values are a sweep, for elmo-bench train -m; one list has brackets: {one}"
     if text.startswith("Config group override must be"):  # task=3, logger=null; Hydra does not say which
         return f"{FILES}; elmo-bench train --help lists the files of every group"
     if "Unexpected type for root: NoneType" in text:  # logger.wandb.project=x; OmegaConf does not say which

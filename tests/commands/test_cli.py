@@ -26,7 +26,7 @@ WRONG = [
         ["results_root=/tmp/Zoë"],
         "results_root=/tmp/Zoë: with other letters than those of ASCII, write the value in",
     ),
-    (["seed=1,2"], "seed=1,2: several values are a sweep: add -m"),
+    (["seed=1,2"], "seed=1,2: several values are a sweep, for elmo-bench train -m"),
     (["-m", "elmo.dropout=interval(0,0.5)"], "interval(...) is for a search: add sweeper=optuna"),
     (["--scale", "mini"], "unrecognized arguments: --scale"),
     (["+sweep=table99"], "sweep=table99: there is no such sweep"),
