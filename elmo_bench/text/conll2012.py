@@ -4,7 +4,7 @@ One token per line, an empty line after each sentence, `#begin document (NAME); 
 each part of a document; without these lines, parts are told apart by the first two columns. Columns, separated by tabs
 or spaces: document, part, number, word, part of speech, parse bit, predicate lemma, frame, word sense, speaker, named
 entities, arguments (one column for each predicate of the sentence, so sentences differ in width), coreference. An empty
-cell is written `-`; the last one may be missing.
+cell is written `-`; in the last column it may be left empty, but the column itself is needed.
 
 Training, `score` and `predict` read files here, and `predict` writes them here.
 """
@@ -69,9 +69,9 @@ class ConllSentence(Block):
         """By row. A word with a frame but no column is not annotated, and so no predicate.
 
         Raises:
-            UserError: unbalanced brackets, a column that belongs to no predicate.
+            UserError: unbalanced brackets, a column that belongs to no predicate; as `argument_columns`.
         """
-        columns = [self.column(i) for i in range(ARGUMENTS, len(self.rows[0]) - 1)]
+        columns = self.argument_columns()
         lemmas, frames = self.column(LEMMA), self.column(FRAME)
         arguments = [self._read(column, brackets.spans) for column in columns]
         # A lemma without a frame marks a word with a known sense, or a predicate in a file without frames.
@@ -87,6 +87,21 @@ class ConllSentence(Block):
             if verbs and i not in verbs and {*verbs} & {*rows}:
                 raise self._of_another(i, verbs[0])
         return [Predicate(i, lemmas[i], frames[i], spans) for i, spans in zip(rows, arguments, strict=True)]
+
+    def argument_columns(self) -> list[list[str]]:
+        """One for each predicate. Raises `UserError` if the last column, that of coreference, is one of them."""
+        for cell, line in zip(self.column(-1), self.lines, strict=True):
+            if "(V*" in cell:
+                message = (
+                    "the last column has arguments, and one of coreference is missing; add it, with - in every row"
+                )
+                raise UserError(message, self.path, line)
+        return [self.column(i) for i in range(ARGUMENTS, len(self.rows[0]) - 1)]
+
+    def marked(self, column: int) -> list[Predicate]:
+        """The words for which a column has an entry, as predicates without arguments."""
+        named = zip(self.column(LEMMA), self.column(FRAME), self.column(column), strict=True)
+        return [Predicate(i, lemma, frame, []) for i, (lemma, frame, mark) in enumerate(named) if mark != "-"]
 
     def mentions(self) -> list[Span]:
         """Of entities, by start, the outer one first; a span's type is its cluster.
@@ -247,6 +262,21 @@ def read_split(data: Mapping[str, Any], split: str) -> Iterator[Document]:
         if ending(path) in TABLES:
             raise UserError("this task reads CoNLL-2012 columns, not tables; see docs/data.md", path)
     return with_words(read_documents(paths))
+
+
+def mark_of_predicates(path: str | PathLike[str]) -> int | None:
+    """The column that marks the predicates of a file without any arguments: FRAME, or LEMMA if no word has a frame.
+
+    None if the file has arguments, so that `predicates` finds them. Raises `UserError` as `read_documents`.
+    """
+    column = LEMMA
+    for document in read_documents(path):
+        for sentence in document.sentences:
+            if sentence.argument_columns():
+                return None
+            if sentence.marked(FRAME):
+                column = FRAME
+    return column
 
 
 def with_words(documents: Iterable[Document]) -> Iterator[Document]:

@@ -178,13 +178,15 @@ class SrlReader:
     def from_file(self, path: str) -> list[Row]:
         """A row without tags for each sentence, with its predicates: as in training, all or the verbs.
 
-        A predicate without a part of speech ("-") may be a verb. One line says how many are left out, if any. Raises
+        In a file without any arguments these are the words with a frame, or with a lemma if no word has a frame. A
+        predicate without a part of speech ("-") may be a verb. One line says how many are left out, if any. Raises
         `UserError` as `read_documents`.
         """
-        rows, left_out = [], 0
+        rows, left_out, mark = [], 0, conll2012.mark_of_predicates(path)
         for document in conll2012.with_words(conll2012.read_documents(path)):
             for sentence in document.sentences:
-                named, pos = sentence.predicates(), sentence.pos
+                named = sentence.predicates() if mark is None else sentence.marked(mark)
+                pos = sentence.pos
                 found = [
                     each for each in named if self.chosen == "all" or pos[each.index] == "-" or is_verb(pos[each.index])
                 ]

@@ -70,6 +70,13 @@ def test_a_frame_without_a_column_is_no_predicate(file):
     assert next(read_documents(file(alone))).sentences[1].predicates() == []
 
 
+def test_a_last_column_of_arguments_is_none_of_coreference(file):
+    lacking = "\n".join(line.rsplit(maxsplit=1)[0] if line.startswith("bc") else line for line in GOLD.splitlines()[:7])
+    with pytest.raises(UserError, match="the last column has arguments, and one of coreference is missing") as caught:
+        next(read_documents(file(f"{lacking}\n\n#end document\n"))).sentences[0].predicates()
+    assert caught.value.line == 6
+
+
 def test_columns_without_marks_are_one_document(file):
     rows = "\n".join(line for line in GOLD.splitlines()[:10] if not line.startswith("#"))
     (document,) = read_documents(file(rows))

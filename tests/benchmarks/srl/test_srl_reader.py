@@ -142,6 +142,19 @@ def test_faults_of_the_page(data):
         SrlReader({**data(dev=("VB", "NN")), "predicates": "verbs"}).load()
 
 
+def test_a_file_without_arguments_is_asked_for_the_words_with_a_frame_or_else_with_a_lemma(data, tmp_path):
+    reader, path = SrlReader(data()), tmp_path / "blind.conll"
+    blind = re.sub(r"(?m)^((?:\S+ ){10}\S+) .*", r"\1 -", ROWS).replace("Rain NN * -", "Rain NN * rain")
+    assert "(V*)" not in blind
+    for text, rain in ((blind, []), (re.sub(" 0[13] ", " - ", blind), [0])):
+        path.write_text(text)
+        rows = reader.from_file(str(path))
+        assert [row["predicates"] for row in rows] == [[1, 2, 4], rain, [1]]
+        assert rows[0]["lemmas"] == ["be", "glad", "give"]
+    path.write_text(ROWS.replace("Rain NN * - -", "Rain NN * rain 01"))  # a word that nobody annotated
+    assert reader.from_file(str(path))[1]["predicates"] == []
+
+
 @pytest.mark.slow
 def test_the_open_data(data, data_root):
     """Numbers of the data set's own documentation: 4,968 predicates in dev, of which those tagged VB* are 3,801."""
