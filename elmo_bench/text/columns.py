@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice, zip_longest
@@ -70,7 +71,8 @@ def read_blocks(
     Args:
         path: the file.
         comment: what a comment line starts with, such as "#"; None if every line is a token (tweets have "#").
-            Comments after the last sentence are dropped.
+            Comments after the last sentence are dropped. Between tabs, a line that starts so is a token all the same if
+            it has as many columns as the first row; between spaces it is a comment, and a line says how many are so.
         apart: a comment ends a sentence and is a block of its own, without rows ("#begin document").
         widths: which rows must have the same number of columns: all of the "file", or those of one "sentence"; "any"
             checks nothing, and takes what stands between white space, as the scorers' scripts do.
@@ -83,11 +85,17 @@ def read_blocks(
     path = Path(path)
     split, width, has_sentence, document = None, 0, False, 0
     block = Block([], [], [], path)
+    first = "" if comment is None or apart else _first_row(path, comment)
+    tabs, doubtful = first.count("\t"), []  # lines of comments that may be rows
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
             line = line.rstrip("\r\n")
             remark = comment is not None and line.startswith(comment)
-            if remark and not apart:
+            if remark and tabs and line.count("\t") == tabs:
+                remark = False
+            elif remark and not apart:
+                if not tabs and len(_FIELDS(line)) == len(_FIELDS(first)):
+                    doubtful.append(number)
                 block.comments.append(line)
                 continue
             begins = line.startswith(DOCSTART)
@@ -112,10 +120,20 @@ def read_blocks(
                 _check(row, width, minimum, path, number)
             block.rows.append(row)
             block.lines.append(number)
+    if doubtful:
+        told = f"{len(doubtful)} of the comments have as many columns as the rows, the first at line {doubtful[0]}"
+        print(f"{path}: {told}; if they are words, separate the columns by tabs", file=sys.stderr)
     if block.rows:
         yield block
     elif not has_sentence and widths != "any":
         raise UserError("contains no sentence; expected one token per line and an empty line between sentences", path)
+
+
+def _first_row(path: Path, comment: str) -> str:
+    """The first line that is neither empty nor begins as a comment or a document; "" if there is none."""
+    with open_text(path) as lines:
+        rows = (line.rstrip("\r\n") for line in lines if not line.startswith((comment, DOCSTART)))
+        return next(filter(str.strip, rows), "")
 
 
 def _split_tabs(line: str) -> list[str]:

@@ -50,11 +50,19 @@ def test_tabs_keep_spaces_and_unicode_spaces_part_nothing(file):
 
 
 def test_comments_only_where_asked_for(file):
-    path = file("#begin document (x)\n# tag O\nIda\tO\n\n#end document\n#\tO\n")
+    path = file("#begin document (x)\n# tag O\nIda\tO\n\n#end document\n")
     blocks = list(read_blocks(path, comment="#"))
     assert [block.rows for block in blocks] == [[["Ida", "O"]]]
     assert blocks[0].comments == ["#begin document (x)", "# tag O"]
     assert rows(file("#\tO\nIda\tO\n")) == [[["#", "O"], ["Ida", "O"]]]
+
+
+def test_a_word_that_begins_as_a_comment_is_none_between_tabs_and_told_between_spaces(file, capsys):
+    tweet = "# id = 1\n#\tO\nIda\tB-PER\n#hashtag\tO\n"
+    assert rows(file(tweet), comment="#") == [[["#", "O"], ["Ida", "B-PER"], ["#hashtag", "O"]]]
+    assert capsys.readouterr().err == ""
+    assert rows(file(tweet.replace("\t", " ")), comment="#") == [[["Ida", "B-PER"]]]
+    assert "2 of the comments have as many columns as the rows, the first at line 2" in capsys.readouterr().err
 
 
 def test_widths_by_sentence(file):
