@@ -118,7 +118,10 @@ class ReadsFiles(Protocol):
 
 @runtime_checkable
 class WritesOfficial(Protocol):
-    """A reader that converts predictions to the official scorer's format, for `predict`."""
+    """A reader that converts predictions to the official scorer's format, for `predict`.
+
+    Where an output's name alone asks for that format, the attribute `official_ending` is its ending (".json").
+    """
 
     def official(self, predictions: Sequence[Prediction], rows: Sequence[Row]) -> str:
         """The text of a file that `score` and the official scorer read. Raises `UserError` for what it cannot hold."""

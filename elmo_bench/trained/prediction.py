@@ -79,7 +79,7 @@ def predict(
     checkpoint: str | None,
     input: str,
     output: str,
-    format: str = "json",
+    format: str | None = None,
     task: str | None = None,
     models_root: str | None = None,
     **options: Any,
@@ -88,18 +88,21 @@ def predict(
 
     Args:
         checkpoint, input, output: paths.
-        format: "json", or "official": a file that `score` and the official scorer read.
+        format: "json", or "official": a file that `score` and the official scorer read. None: official if the output's
+            name has the `official_ending` of the task's reader, else json.
         task: instead of a checkpoint: the one whose trained head is used; beside it: the one that it must be of, whose
             configuration files may then name code outside this project.
         models_root: the folder of heads and their biLMs; None: the configuration's.
         options: other keys of the configuration; None: as in the run.
 
     Raises:
-        UserError: files that cannot be read, a line that is not a JSON object, that the reader rejects or that has the
-            key "prediction" already, a prediction that is not finite.
+        UserError: files that cannot be read, an output with the name of a packed file, a line that is not a JSON
+            object, that the reader rejects or that has the key "prediction" already, a prediction that is not finite.
     """
     if not Path(output).absolute().parent.is_dir():
         raise UserError("no such folder for the output", Path(output).parent)
+    if (suffix := Path(output).suffix.lower()) in (*files.OPENERS, ".zip"):
+        raise UserError(f"the output is not packed; give a name that does not end in {suffix}", output)
     _check_named(checkpoint, task, models_root)
     files.check(input)  # said at once, and not after torch and a model are read
 
@@ -111,7 +114,8 @@ def predict(
     reader: Any = trained.reader
     head = None if checkpoint else heads.folder_of(cfg.task.name, cfg.models_root, models_root is not None)
     outputs.apart(output, [checkpoint, input, head, *(getattr(cfg.bilm, key, None) for key in LAYERS)])
-    official = format == "official" or files.ending(output) == ".json"
+    by_name = "official" if files.ending(output) == getattr(reader, "official_ending", None) else "json"
+    official = (format or by_name) == "official"
     own = not _has_rows(input, getattr(reader, "json_keys", frozenset()))
     for needed, able, path in (
         (official, issubclass(type(reader), WritesOfficial), output), (own, issubclass(type(reader), ReadsFiles), input)

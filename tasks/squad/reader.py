@@ -72,7 +72,7 @@ class SquadReader:
     """
 
     fields = ("question", "context")
-    json_keys = frozenset({"data"})
+    json_keys, official_ending = frozenset({"data"}), ".json"
 
     def __init__(
         self,

@@ -155,6 +155,18 @@ def test_rows_of_json_are_read_under_any_name_and_as_an_array(trained, tmp_path)
         predict(checkpoint, str(tmp_path / "wrong.json"), str(out))
 
 
+def test_an_output_is_what_its_name_and_format_say(trained, tmp_path):
+    row = {"tokens": ["Ida"], "context": "Ida sang.", "question": "Who?", "id": "q"}
+    asked, answers = tmp_path / "in.jsonl", tmp_path / "out.json"
+    asked.write_text(json.dumps(row))
+    for task, format, key in (("ner", None, "prediction"), ("squad", "json", "prediction"), ("squad", None, "q")):
+        predict(trained(task)[0], str(asked), str(answers), format)
+        assert key in json.loads(answers.read_text())
+    for name in ("out.jsonl.gz", "out.XZ", "out.zip"):
+        with pytest.raises(UserError, match=r"the output is not packed; give a name that does not end in \."):
+            predict(trained("ner")[0], str(asked), str(tmp_path / name))
+
+
 def test_running_text_is_no_column_file(trained, tmp_path):
     checkpoint, *_ = trained("ner")
     (tmp_path / "in.txt").write_text("Ida sang in Oslo.\nTom ran to Rome.\n")

@@ -33,7 +33,7 @@ COMMAND = Command(
         Argument("checkpoint", "of a run; its record gives the path, relative to results_root", None, "FILE.ckpt"),
         Argument("input", "JSON objects, a line each or an array; a file of the data set; .gz, .xz", value="FILE"),
         Argument("output", "one line for each line of the input, in its order", value="FILE"),
-        Argument("format", "json or official (see above)", "json", parse=Choice("json", "official")),
+        Argument("format", "json, as by default, or official (see above)", None, "NAME", Choice("json", "official")),
         Argument("models_root", "folder of heads and their biLMs; by default models/", None, "FOLDER"),
         Argument("bilm.options", "the biLM's options file, if it has moved", None, "FILE"),
         Argument("bilm.weights", "the biLM's weights file, if it has moved", None, "FILE"),
@@ -51,8 +51,8 @@ COMMAND = Command(
         "format=json: each line is a JSON object that repeats the input as it is and adds the model's answer under the "
         'key "prediction": labels by name, with probabilities where the model has any, and the words of text that was '
         "tokenized. format=official: a file that `score` and the official scorer read.",
-        "The input may also be a file of the data set: columns, trees, SNLI's files, SQuAD's .json. An output named "
-        ".json (SQuAD) is official, whatever `format` is.",
+        "The input may also be a file of the data set: columns, trees, SNLI's files, SQuAD's .json. SQuAD's output is "
+        "official if it is named .json, unless you type format=json.",
     ),
     more=formats,
     page="predicting",
