@@ -37,7 +37,8 @@ class Sst5Reader:
         data: the files of trees {train, dev, test}, below {folder} if given, or without a folder a data set of the hub
             {hub, configuration, revision}, with the trees in a column "ptb_tree". {train_sentences: n} trains on the
             first n.
-        phrases: what to train on: "long" phrases of `long` or more words, "all" phrases, or "sentences".
+        phrases: what to train on: "long" phrases of `long` or more words, "all" phrases, or "sentences". Of a table of
+            sentences without trees, all are used.
         long: the least number of words of a long phrase.
         lower: look words up in lower case.
         min_count: how often a word must occur to be in the vocabulary.
@@ -76,20 +77,21 @@ class Sst5Reader:
         found = self.source.load() if self.source.tabular else {}
         trees = {split: list(self._trees(split, found.get(split))) for split in SPLITS}
         train = trees["train"][: self.train_sentences]
-        train = part.of(train, "sentences", lambda tree: len(self._phrases(tree)))
+        phrases = "sentences" if found and _is_of_sentences(found["train"]) else self.phrases
+        train = part.of(train, "sentences", lambda tree: len(self._phrases(tree, phrases)))
         words = (word for tree in train for word in tree.words)
         self.vocabularies = {"words": Vocabulary.count(words, self.min_count, self.lower)}
         splits = {split: [_row(tree, -1) for tree in trees[split]] for split in SPLITS}
-        splits["train"] = [_row(tree, i) for tree in train for i in self._phrases(tree)]
+        splits["train"] = [_row(tree, i) for tree in train for i in self._phrases(tree, phrases)]
         if not splits["train"]:
             raise UserError(f"no training phrase has {self.long} words; set task.reader.long or task.reader.phrases")
         return tables(splits)
 
-    def _phrases(self, tree: Tree) -> list[int]:
+    def _phrases(self, tree: Tree, phrases: str) -> list[int]:
         """The nodes of a tree that are trained on."""
-        if self.phrases == "sentences":
+        if phrases == "sentences":
             return [-1]
-        least = self.long if self.phrases == "long" else 1
+        least = self.long if phrases == "long" else 1
         return [i for i, node in enumerate(tree.nodes) if node.end - node.start >= least]
 
     def _trees(self, split: str, table: Table | None) -> Iterator[Tree]:
@@ -104,7 +106,7 @@ class Sst5Reader:
 
     def _parsed(self, table: Table) -> Iterator[tuple[int, Tree]]:
         """The trees of a table with the numbers of their rows; of a file with `text` and `label`, without phrases."""
-        if table.path and {"text", "label"} <= {*table.rows.column_names}:
+        if _is_of_sentences(table):
             for row, (text, label) in enumerate(zip(table.texts("text"), table.cells("label"), strict=True)):
                 words = self._tokenized(text)
                 if not words:
@@ -157,6 +159,11 @@ class Sst5Reader:
 def tokenize(text: str) -> list[str]:
     """The words of a text; words joined by a hyphen or a slash stay one word, as in the treebank."""
     return compounds(words(text), joints=("-", "/"), clitics=True)
+
+
+def _is_of_sentences(table: Table) -> bool:
+    """Whether it is a file of sentences with their labels, without trees."""
+    return table.path is not None and {"text", "label"} <= {*table.rows.column_names}
 
 
 def _row(tree: Tree, index: int) -> Row:

@@ -59,9 +59,9 @@ def test_pairs_sentences_and_questions_are_read_from_tables(tmp_path):
     pairs = [{"premise": "A dog ran.", "hypothesis": "It ran.", "label": label} for label in ("entailment", "neutral")]
     assert SnliReader(written(tmp_path, "parquet", pairs)).load()["dev"]["label"] == ["entailment", "neutral"]
     texts = [{"text": "a fine film", "label": 4}]
-    assert Sst5Reader(written(tmp_path, "csv", texts), phrases="sentences").load()["test"]["tokens"] == [
-        ["a", "fine", "film"]
-    ]
+    splits = Sst5Reader(written(tmp_path, "csv", texts), phrases="long", long=4).load()
+    for split in ("train", "test"):  # there are no phrases, so a short sentence is trained on, too
+        assert splits[split]["tokens"] == [["a", "fine", "film"]]
     question = {"id": "q", "title": "t", "context": "Ida sang in Oslo.", "question": "Who sang?",
                 "answers": {"text": ["Ida"], "answer_start": [0]}}  # fmt: skip
     read = SquadReader(written(tmp_path, "parquet", [question])).load()["test"]
