@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from datasets import DatasetDict
 
 LISTED = 10  # the most places that a message lists
+COLUMNS = "of a column file, task.data.word_column and task.data.tag_column number the columns"
 OF_COLUMN_FILES = ("word_column", "tag_column", "comment")  # keys of `task.data`
 COMMENT = """add '+task.data.comment="#"'"""
 
@@ -69,7 +70,8 @@ class TaggingReader:
         char_limit: int = 50,
     ):
         one_of(scheme, "task.reader.scheme", ("bioes", "iob2"))
-        self.data, self.source, self.scheme, self.lower = dict(data), DataSource(data), scheme, lower
+        self.data, self.source = dict(data), DataSource(data, otherwise=COLUMNS)
+        self.scheme, self.lower = scheme, lower
         self.min_count, self.char_min_count, self.char_limit = min_count, char_min_count, char_limit
         self.vocabularies: dict[str, Vocabulary] = {}
 
@@ -89,6 +91,8 @@ class TaggingReader:
                 raise UserError(f"task.data.{unread[0]} is for column files; {mend}")
             sources = {split: self._from_table(table) for split, table in self.source.load().items()}
         else:
+            if self.data.get("tag_names"):
+                raise UserError(f"task.data.tag_names is for tables; {COLUMNS}")
             sources = {split: self._from_file(split) for split in SPLITS}
         repairs: list[str] = []
         with comments_named("" if self.data.get("comment") else COMMENT):

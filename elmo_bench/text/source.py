@@ -10,7 +10,7 @@ import csv
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 # ending -> the format; of all but csv also the builder of `datasets`
 TABLES = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".jsonl": "json", ".json": "json"}
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # our names -> the hub's names
-PLACES = (*SPLITS, "folder", "hub", "revision", "configuration", "columns")  # keys of `data` that name its files
+FILES = (*SPLITS, "folder")  # keys of `data` that name its files ...
+PLACES = (*FILES, "hub", "revision", "configuration", "columns")  # ... and where it may be tables
 CHUNK = 500  # rows that are Python objects at once; as such they take ten times the memory
 
 
-def check_keys(data: Mapping[str, Any], *own: str) -> None:
-    """Raises `UserError` for a key of `task.data` that nothing reads: neither of `PLACES` nor the reader's own.
+def check_keys(data: Mapping[str, Any], *own: str, places: Sequence[str] = PLACES) -> None:
+    """Raises `UserError` for a key of `task.data` that nothing reads: neither of `places` nor the reader's own.
 
     Also for an empty one, which would be the current folder.
     """
@@ -40,8 +41,8 @@ def check_keys(data: Mapping[str, Any], *own: str) -> None:
             raise UserError(
                 f"task.data.{key} is empty, as a variable of the shell is that is not set; give a file or folder"
             )
-        if key not in PLACES and key not in own:
-            raise UserError(f"task.data.{key}: there is no such key; {choices(key, [*PLACES, *own])}")
+        if key not in places and key not in own:
+            raise UserError(f"task.data.{key}: there is no such key; {choices(key, [*places, *own])}")
 
 
 def of_hub(data: Mapping[str, Any]) -> bool:
@@ -129,6 +130,7 @@ class DataSource:
             {hub, revision, configuration}. Of a table, {columns} names those that are called otherwise: {ours: theirs}.
         instead: the settings that name files instead of the hub, for error messages.
         native: whether a file with the ending of a table has a format that the reader reads itself.
+        otherwise: what to do about {columns} where the files are no tables, for error messages.
     """
 
     def __init__(
@@ -136,7 +138,9 @@ class DataSource:
         data: Mapping[str, Any],
         instead: str = "task.data.folder=DIR",
         native: Callable[[Path], bool] = lambda path: False,
+        otherwise: str = "leave it out",
     ):
+        self.otherwise = otherwise
         self.data, self.native, self.hint = dict(data), native, f"give {instead} to read files instead"
         self.columns: dict[str, str] = dict(self.data.get("columns") or {})
 
@@ -156,6 +160,8 @@ class DataSource:
             raise UserError(
                 f"{told}: all splits must be tables (.parquet, .json, .csv), or all the data set's own files"
             )
+        if found == {False} and self.columns:
+            raise UserError(f"task.data.columns is for tables, and {next(iter(kinds))} is none; {self.otherwise}")
         return found == {True}
 
     @property

@@ -20,7 +20,7 @@ from elmo_bench.text.brackets import write_mentions
 from elmo_bench.text.conll2012 import END, NO_SINGLETONS, SPEAKER, WORD
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import are_words, document_of
-from elmo_bench.text.source import SPLITS, check_keys, tables
+from elmo_bench.text.source import FILES, SPLITS, check_keys, tables
 from elmo_bench.text.tags import Span
 from elmo_bench.text.vocabulary import Vocabulary, coverage
 
@@ -75,7 +75,7 @@ class CorefReader:
             UserError: a missing setting or file, malformed columns or brackets, two parts with the same name, training
                 data without clusters; it names file and line.
         """
-        check_keys(self.data)
+        check_keys(self.data, places=FILES)
         splits = {split: self._rows(split) for split in SPLITS}
         splits["train"] = part.of(splits["train"], "documents")
         if not any(row["clusters"] for row in splits["train"]):

@@ -19,7 +19,7 @@ from elmo_bench.text.brackets import write_spans
 from elmo_bench.text.conll2012 import END, FRAME, LEMMA, ONLY_VERBS, WORD
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import are_words, sentence_of
-from elmo_bench.text.source import SPLITS, check_keys, tables
+from elmo_bench.text.source import FILES, SPLITS, check_keys, tables
 from elmo_bench.text.tags import Span
 from elmo_bench.text.vocabulary import Vocabulary, coverage
 from tasks.srl.metric import is_verb
@@ -74,7 +74,7 @@ class SrlReader:
             UserError: a missing setting or file, malformed columns or brackets, no predicates at all; it names file and
                 line.
         """
-        check_keys(self.data, "every", "predicates")
+        check_keys(self.data, "every", "predicates", places=FILES)
         splits = {split: documents.with_documents(self._rows(split)) for split in SPLITS}
         for split, rows in splits.items():
             if not rows:

@@ -282,9 +282,26 @@ def test_a_column_may_be_named_by_one_of_ours_and_a_key_that_nothing_reads_is_re
     pair = SnliReader(swapped | {"columns": {"premise": "hypothesis", "hypothesis": "premise"}}).load()["dev"][0]
     assert (pair["premise"], pair["hypothesis"]) == (["a"], ["b"])
     for reader in (CorefReader, NerReader, SnliReader, SquadReader, SrlReader, Sst5Reader):
-        with pytest.raises(UserError, match=r"task\.data\.colums: there is no such key; did you mean columns\?"):
-            reader(data | {"colums": {}}).load()
+        with pytest.raises(UserError, match=r"task\.data\.trian: there is no such key; did you mean train\?"):
+            reader(data | {"trian": "x"}).load()
         with pytest.raises(UserError, match=r"task\.data\.train is empty, as a variable of the shell"):
             reader(data | {"train": ""}).load()
     with pytest.raises(UserError, match=r"task\.data\.word_column is for column files; of a table, "):
         NerReader(data | {"word_column": 1}).load()
+    for key in ("hub", "columns"):
+        for reader in (CorefReader, SrlReader):
+            with pytest.raises(
+                UserError, match=rf"task\.data\.{key}: there is no such key; .*train, dev, test, folder"
+            ):
+                reader(data | {key: "x"}).load()
+
+
+def test_keys_of_tables_are_refused_of_other_files(tmp_path):
+    data = lines(tmp_path, "Ida B-PER", ending="iob2")
+    for key, value in (("columns", {"tokens": "0"}), ("tag_names", ["O", "B-PER"])):
+        with pytest.raises(
+            UserError, match=rf"task\.data\.{key} is for tables.* task\.data\.word_column and .*tag_col"
+        ):
+            NerReader(data | {key: value}).load()
+    with pytest.raises(UserError, match=r"task\.data\.columns is for tables, and .*all\.txt is none; leave it out"):
+        Sst5Reader(lines(tmp_path, "(3 fine)", ending="txt") | {"columns": {"text": "a"}}).load()
