@@ -240,8 +240,8 @@ def _has_no_rows(path: Path, builder: str) -> bool:
         from pyarrow.parquet import read_metadata
 
         return read_metadata(path).num_rows == 0
-    with files.open_text(path) as lines:
-        return not any(map(str.strip, lines))
+    with files.open_bytes(path) as file:  # not by lines: an array may be a single long one
+        return not any(map(bytes.strip, iter(lambda: file.read(files.BUFFER), b"")))
 
 
 def _columns(path: Path) -> dict[str, list[str | None]]:

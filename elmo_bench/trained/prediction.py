@@ -152,8 +152,7 @@ def _check_named(path: str | None, task: str | None, models_root: str | None) ->
 
 def _has_rows(path: str, own: frozenset[str]) -> bool:
     """Whether a file has rows in JSON. One of the data set's own has the keys `own` in its first object."""
-    with open_text(path) as lines:
-        first = next(lines, "")
+    first = files.first_line(path)
     ending = files.ending(path)
     if not json_text.begins_object(first):
         return json_text.begins_array(first) or ending == ".jsonl" or (not first and ending != ".json")
@@ -170,8 +169,7 @@ def read_rows(reader: Any, path: str, task: str, beside: bool = True) -> list[tu
     Raises:
         UserError: a line is not a JSON object, or as `row_of`; the line, or the row of the array, is named.
     """
-    with open_text(path) as lines:
-        array = json_text.begins_array(next(lines, ""))
+    array = json_text.begins_array(files.first_line(path))
     rows = []
     for number, raw in enumerate(json_text.read(path), start=1) if array else read_lines(path):
         try:

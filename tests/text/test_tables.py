@@ -9,6 +9,7 @@ import pytest
 from datasets import Dataset, Features, Value
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import limits
 from tasks.coref.reader import CorefReader
 from tasks.ner.reader import NerReader
 from tasks.snli.reader import SnliReader
@@ -261,6 +262,13 @@ def test_text_stays_text_in_csv_and_packed_files_are_tables(tmp_path):
     assert len(Sst5Reader(dict.fromkeys(data, str(packed)), phrases="sentences").load()["dev"]) == 2
     with pytest.raises(UserError, match="row 0: the unknown label True"):
         SnliReader(lines(tmp_path, PAIR | {"label": True})).load()
+
+
+def test_an_array_of_json_may_be_one_line_longer_than_a_line_of_text(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "LINE", 100)
+    assert len(NerReader(lines(tmp_path, ROWS * 10, ending="json")).load()["train"]) == 20
+    with pytest.raises(UserError, match=r"all\.json: the table has no rows"):
+        NerReader(lines(tmp_path, " ", ending="json")).load()
 
 
 def test_a_word_a_row_and_lists_as_python_prints_them_are_refused(tmp_path):

@@ -11,6 +11,7 @@ from elmo_bench.commands.compare.score import score
 from elmo_bench.configuration import pages
 from elmo_bench.running.launch import train
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import limits
 from elmo_bench.trained import opened
 from elmo_bench.trained.prediction import predict
 from tests.benchmarks.test_contract import SIZES, batch_of, load, model
@@ -153,6 +154,14 @@ def test_rows_of_json_are_read_under_any_name_and_as_an_array(trained, tmp_path)
     (tmp_path / "wrong.json").write_text('[{"text": "Ida"},\n {"txt": "Tom"}]')
     with pytest.raises(UserError, match=r"wrong\.json: row 2: "):
         predict(checkpoint, str(tmp_path / "wrong.json"), str(out))
+
+
+def test_json_in_one_line_may_be_longer_than_a_line_of_text(trained, tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "LINE", 1000)
+    article = {"paragraphs": [{"context": "Ida sang. " * 200, "qas": [{"id": "q", "question": "Who?"}]}]}
+    for task, content, count in (("squad", {"data": [article]}, 1), ("ner", [{"text": "Ida sang."}] * 100, 100)):
+        (tmp_path / "in.json").write_text(json.dumps(content))
+        assert predict(trained(task)[0], str(tmp_path / "in.json"), str(tmp_path / "out.jsonl")) == count
 
 
 def test_an_output_is_what_its_name_and_format_say(trained, tmp_path):

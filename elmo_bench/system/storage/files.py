@@ -139,15 +139,23 @@ def ending(path: str | PathLike[str]) -> str:
 
 def read_text(path: str | PathLike[str]) -> str:
     """All of a text file, which may be a single line. Raises `UserError` as `open_text` does."""
-    path = Path(path)
+    return _whole(Path(path))
+
+
+def first_line(path: str | PathLike[str]) -> str:
+    """The first line of a text file, which may be all of it, as in JSON. Raises `UserError` as `open_text` does."""
+    return _whole(Path(path), line=True)
+
+
+def _whole(path: Path, line: bool = False) -> str:
     with open_bytes(path) as file:
-        content = limits.whole(file, path)
+        content = limits.whole(file, path, line)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
+        number = content.count(b"\n", 0, error.start) + 1
         place = error.start - content.rfind(b"\n", 0, error.start)
-        raise UserError(f"not UTF-8 ({error.reason} at byte {place})", path, line) from None
+        raise UserError(f"not UTF-8 ({error.reason} at byte {place})", path, number) from None
 
 
 def decode(file: IO[bytes], path: Path) -> Iterator[str]:

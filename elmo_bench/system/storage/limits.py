@@ -59,9 +59,9 @@ def lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
         yield line
 
 
-def whole(file: IO[bytes], path: Path) -> bytes:
-    """All of an open file. Raises `UserError` if that is more than WHOLE."""
-    content = file.read(WHOLE + 1)
+def whole(file: IO[bytes], path: Path, line: bool = False) -> bytes:
+    """All of an open file, or its next line, which may be all of it. Raises `UserError` if that is more than WHOLE."""
+    content = (file.readline if line else file.read)(WHOLE + 1)
     if len(content) > WHOLE:
         raise UserError(f"holds more than {WHOLE >> 20} MiB; is this the right file?", path)
     return content
