@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from elmo_bench.configuration.checks import one_of
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.files import ending, first_line
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import documents, tags
 from elmo_bench.text.batching import pad, pad_tokens
@@ -70,7 +72,7 @@ class TaggingReader:
         char_limit: int = 50,
     ):
         one_of(scheme, "task.reader.scheme", ("bioes", "iob2"))
-        self.data, self.source = dict(data), DataSource(data, otherwise=COLUMNS)
+        self.data, self.source = dict(data), DataSource(data, native=_is_of_columns, otherwise=COLUMNS)
         self.scheme, self.lower = scheme, lower
         self.min_count, self.char_min_count, self.char_limit = min_count, char_min_count, char_limit
         self.vocabularies: dict[str, Vocabulary] = {}
@@ -213,6 +215,11 @@ class TaggingReader:
         spaced = any(" " in word for row in rows for word in row["tokens"])
         pairs = (zip(row["tokens"], one, strict=True) for row, one in zip(rows, predictions, strict=True))
         return "".join(write_rows(list(sentence), "\t" if spaced else " ") for sentence in pairs)
+
+
+def _is_of_columns(path: Path) -> bool:
+    """Whether a `.tsv` is a column file: its first line is no header with a column of tokens."""
+    return ending(path) == ".tsv" and "tokens" not in re.split(r'["\t\r\n]', first_line(path))
 
 
 def _fault(error: tags.TagError, sentence: TaggedSentence) -> UserError:

@@ -334,7 +334,8 @@ def find_files(source: str | PathLike[str] | Iterable[str], folder: str | PathLi
     Args:
         source: a file; a folder, searched with all its subfolders for names that end in `_gold_conll` or `.conll`,
             optionally followed by `.gz` or `.xz`; a list (`.txt`, `.list`, `.id`) with the name of a file, a folder or
-            a document on each line, as the CoNLL-2012 splits are distributed; or several of these.
+            a document on each line, as the CoNLL-2012 splits are distributed, unless it begins as a file of columns; or
+            several of these.
         folder: the base of relative paths, also of those in a list; by default a list's own folder.
 
     Raises:
@@ -350,9 +351,16 @@ def find_files(source: str | PathLike[str] | Iterable[str], folder: str | PathLi
                 f"no file below this folder ends in {' or '.join(ENDINGS)} (optionally with .gz or .xz)", path
             )
         return files
-    if path.suffix in (".txt", ".list", ".id") and path.is_file():
+    if path.suffix in (".txt", ".list", ".id") and path.is_file() and not _begins_as_conll(path):
         return list(_listed(path, Path(os.path.expanduser(folder)) if folder else path.parent))
     return [path]
+
+
+def _begins_as_conll(path: Path) -> bool:
+    """Whether a file that may be a list of files begins with the mark of a document, or with a row of columns."""
+    with open_text(path) as lines:
+        first = next(filter(str.strip, lines), "")
+    return _BEGINS.match(first) is not None or len(first.split()) >= WIDTH
 
 
 def _listed(path: Path, folder: Path) -> Iterator[Path]:

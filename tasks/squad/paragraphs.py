@@ -6,9 +6,12 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.files import ending, first_line
+from elmo_bench.system.storage.json_text import begins_array
 from elmo_bench.system.storage.json_text import read as read_json
 from elmo_bench.text.raw import has_words
 from elmo_bench.text.source import Table
@@ -37,6 +40,11 @@ class Paragraph(NamedTuple):
     title: str  # of its article
     context: str
     questions: list[Question]
+
+
+def is_release(path: Path) -> bool:
+    """Whether a file has the release's layout, and is no table: a `.json` that is no array of objects."""
+    return ending(path) == ".json" and not begins_array(first_line(path))
 
 
 def read_paragraphs(path: str | PathLike[str], answered: bool = True) -> list[Paragraph]:

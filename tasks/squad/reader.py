@@ -13,7 +13,6 @@ import torch
 from elmo_bench.configuration.checks import one_of
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
-from elmo_bench.system.storage.files import ending
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import tokenizer
 from elmo_bench.text.batching import pad_tokens
@@ -23,7 +22,7 @@ from elmo_bench.text.source import SPLITS, DataSource, check_keys, mapped
 from elmo_bench.text.tokenizer import TextWord
 from elmo_bench.text.vocabulary import Vocabulary
 
-from .paragraphs import Paragraph, chosen, from_table, numbered, parted, read_paragraphs
+from .paragraphs import Paragraph, chosen, from_table, is_release, numbered, parted, read_paragraphs
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict, Features
@@ -91,7 +90,7 @@ class SquadReader:
     ):
         one_of(sequence, "task.reader.sequence", ("sentence", "paragraph"))
         instead = "task.data.train=FILE and test=FILE"
-        self.source = DataSource(data, instead, native=lambda path: ending(path) == ".json")
+        self.source = DataSource(data, instead, native=is_release)
         self.sequence = sequence
         self.train_questions, self.held_out, self.train_words, self.draw = train_questions, held_out, train_words, draw
         self.lower, self.min_count = lower, min_count

@@ -181,6 +181,9 @@ def test_splits_by_folder_by_list_and_by_file(file, tmp_path):
     assert find_files(["s/b", "s/a.conll.xz"], tmp_path)[-1] == folder / "a.conll.xz"
     assert find_files(folder / "none.conll") == [folder / "none.conll"]  # reading it says that it is not there
     assert len(list(read_documents(find_files(folder / "a.conll.xz")))) == 2
+    for text in (GOLD, GOLD.split("\n", 1)[1].split("\n#")[0]):
+        path = file(f"\n{text}", "columns.txt")  # no list
+        assert find_files(path) == [path]
 
 
 @pytest.mark.parametrize(

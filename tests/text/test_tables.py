@@ -227,6 +227,17 @@ def test_pairs_are_a_table_or_the_release_by_their_first_line(tmp_path, ending):
         assert (read["label"][:], read["hypothesis"][:]) == (["neutral"], [["It", "ran", "."]])
 
 
+def test_tags_are_a_table_or_columns_and_questions_a_table_or_the_release_by_the_first_line(tmp_path):
+    for rows in (["tokens\ttags", "Ida\tB-PER"], ["Ida\tB-PER"], ["-DOCSTART-\tO", "", "Ida\tB-PER", '"\tO']):
+        assert NerReader(lines(tmp_path, *rows, ending="tsv")).load()["dev"][0]["tokens"][0] == "Ida"
+    renamed = lines(tmp_path, "words\ttags", "Ida\tB-PER", ending="tsv") | {"columns": {"tokens": "words"}}
+    assert NerReader(renamed).load()["dev"][0]["tokens"] == ["Ida"]
+    release = {"title": "t", "paragraphs": [{"context": ASKED["context"], "qas": [
+        {"id": "q", "question": "Who sang?", "answers": [{"text": "Ida", "answer_start": 0}]}]}]}  # fmt: skip
+    for content in ([ASKED], {"data": [release]}):
+        assert SquadReader(lines(tmp_path, content, ending="json")).load()["test"][0]["answers"] == ["Ida"]
+
+
 @pytest.mark.parametrize("reader", [SrlReader, CorefReader])
 def test_conll_2012_is_no_table(tmp_path, reader):
     with pytest.raises(
