@@ -103,6 +103,14 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.fixture
+def default_dtype() -> Iterator[Callable[[torch.dtype], None]]:
+    """Sets torch's type of new numbers, for one test."""
+    before = torch.get_default_dtype()
+    yield torch.set_default_dtype
+    torch.set_default_dtype(before)
+
+
+@pytest.fixture
 def fresh(tmp_path, monkeypatch) -> Iterator[Path]:
     """An empty folder for compiled libraries, and none loaded."""
     monkeypatch.setattr(places, "machine_cache", lambda: tmp_path)

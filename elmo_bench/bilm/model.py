@@ -228,7 +228,7 @@ class BiLM(nn.Module):
         if any(isinstance(sentence, str) for sentence in sentences):
             raise TypeError("a sentence must be a list of tokens, not a string; split it first")
         if not sentences:
-            return torch.zeros(self.n_layers, 0, self.width, device=self._device)
+            return self.encoder.characters.weight.new_zeros(self.n_layers, 0, self.width)
         with torch.autocast(self._device.type, enabled=False):
             if self._trained():
                 layers = self._compute(sentences)
@@ -277,13 +277,9 @@ class BiLM(nn.Module):
         return self.zeros(rows)
 
     def zeros(self, rows: int) -> States:
-        """Zero states of this many sequences."""
-
-        def zeros(size: int) -> Tensor:
-            return torch.zeros(rows, size, device=self._device)
-
-        sizes = self.options.projection_dim, self.options.dim
-        return [[State(*map(zeros, sizes)) for _ in range(self.options.n_layers)] for _ in range(2)]
+        """Zero states of this many sequences, of the weights' type, whatever torch's default is."""
+        zeros, sizes = self.encoder.characters.weight.new_zeros, (self.options.projection_dim, self.options.dim)
+        return [[State(*(zeros(rows, size) for size in sizes)) for _ in range(self.options.n_layers)] for _ in range(2)]
 
     @torch.no_grad()
     def _warm(self) -> States:

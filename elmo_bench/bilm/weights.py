@@ -153,7 +153,7 @@ def _read_hdf5(module: nn.Module, options: Options, path: Path) -> dict[str, Ten
         raise
     except Exception as error:  # h5py has no exception of its own for damaged files
         raise UserError(f"damaged HDF5 ({error}); download the weights again", path) from None
-    ours = {name: torch.zeros(parameter.shape) for name, parameter in module.state_dict().items()}
+    ours = {name: torch.zeros(parameter.shape, dtype=torch.float32) for name, parameter in module.state_dict().items()}
     for name, parts in official(ours, options).items():
         for part, read in zip(parts, numbers[name].split([len(part) for part in parts]), strict=True):
             part.copy_(read)

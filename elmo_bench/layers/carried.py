@@ -61,7 +61,7 @@ class CarriedLayers(BilmLayers):
     def layers(self, sentences: Sentences) -> Tensor:
         """(B, L+1, T, 2P); reads the text as far as these sentences, which must be distinct."""
         found = {i: layers for (i,), layers in self.batches(sentences)}
-        empty = torch.zeros(self.n_layers, 0, self.width)
+        empty = torch.zeros(self.n_layers, 0, self.width, dtype=torch.float32)
         flat = torch.cat([empty, *(found[i].to(empty.device) for i in sorted(found))], dim=1)
         return padded(flat, [len(sentence) for sentence in sentences])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property, reduce
 from itertools import islice
 from tempfile import TemporaryDirectory
@@ -135,7 +135,7 @@ class Trained:
 
         allow_tf32(self.cfg.trainer.tf32)  # as it was trained
         weights = self.saved["state_dict"]
-        with usable():
+        with usable(), _default_dtype("32-true"):
             model = build_model(self.cfg, self.reader, source)
             _check_kinds(weights, model.state_dict())
             model.load_state_dict(weights)
@@ -158,7 +158,7 @@ class Trained:
         batches, found = sampler.batches(0), {}
         device = next(model.parameters()).device
         bar = tracked(batches, "predicting", len(batches) > 1 and trainer.progress)
-        with torch.inference_mode(), _rounding(trainer.precision, device.type):
+        with torch.inference_mode(), _default_dtype(trainer.precision), _rounding(trainer.precision, device.type):
             for batch in bar:
                 collated = self.reader.collate([rows[index] for index in batch])
                 size = Size.of(collated)
@@ -244,16 +244,23 @@ def _device(accelerator: str) -> str:
     return "mps" if device == "cpu" and mps else device
 
 
-@contextmanager
-def _rounding(precision: str, device: str) -> Iterator[None]:
-    """How numbers are rounded, as Lightning does it for the same `trainer.precision`."""
+def _rounding(precision: str, device: str) -> AbstractContextManager[Any]:
+    """How products are rounded, as Lightning does it for the same `trainer.precision`."""
     import torch
 
-    kinds, before = {"bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}, torch.get_default_dtype()
+    kinds = {"bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
+    return torch.autocast(device, kinds[precision]) if precision in kinds else nullcontext()
+
+
+@contextmanager
+def _default_dtype(precision: str) -> Iterator[None]:
+    """The type of new numbers, as Lightning sets it for the same `trainer.precision`; inside, the caller's is not."""
+    import torch
+
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64 if precision == "64-true" else torch.float32)
     try:
-        torch.set_default_dtype(torch.float64 if precision == "64-true" else before)
-        with torch.autocast(device, kinds[precision]) if precision in kinds else nullcontext():
-            yield
+        yield
     finally:
         torch.set_default_dtype(before)
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from elmo_bench.bilm import BiLM, frozen
-from elmo_bench.bilm.kernels import encoder
+from elmo_bench.bilm.kernels import checked, encoder, library
 from tests.reference_bilm import NEAR, PLAIN, STRANGE, Files, ReferenceBiLM, near
 
 # What is prepared for speed follows the weights
@@ -91,6 +91,26 @@ def test_two_directions_side_by_side_are_the_same(small, monkeypatch, set_thread
 
 
 # Modes of torch
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("state", ["zero", "warm", "carry"])
+def test_another_default_type_changes_no_bit(small, default_dtype, state, dtype):
+    def encoded() -> list[torch.Tensor]:
+        bilm = BiLM.from_files(*small, state=state)
+        return [*bilm.encode(PLAIN), *bilm.encode([[], *STRANGE]), bilm.layers([]), bilm.layers(PLAIN)]
+
+    expected = encoded()
+    checked.kernels.cache_clear()  # so that they are checked under this default
+    default_dtype(dtype)
+    for one, other in zip(encoded(), expected, strict=True):
+        assert one.dtype == other.dtype
+        assert torch.equal(one, other)
+
+
+def test_numbers_that_the_compiled_functions_cannot_read_are_not_given_to_them():
+    with pytest.raises(AssertionError):
+        library._plain(torch.zeros(1, dtype=torch.float64))
 
 
 def test_inference_mode_and_autocast_change_nothing(small):

@@ -84,6 +84,15 @@ def test_a_head_answers_as_the_command_does_and_its_model_is_a_plain_module(tmp_
     assert 'out.jsonl:1: "prediction" is the key of the answer' in err
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16], ids=str)
+def test_another_default_type_changes_no_answer(default_dtype, dtype):
+    rows = [{"premise": "Ida sang in Oslo .", "hypothesis": "Rain"}]
+    expected = elmo_bench.load("snli").predict(rows)
+    default_dtype(dtype)
+    assert elmo_bench.load("snli").predict(rows) == expected
+    assert torch.get_default_dtype() == dtype
+
+
 @pytest.mark.parametrize(("rows", "told"), [
     ([{"text": "a"}, {"words": ["a"]}], r"rows\[1\]: expected \{.tokens"),
     ([{"text": ""}], r"rows\[0\]: the text has no words"),

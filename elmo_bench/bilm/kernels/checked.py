@@ -83,8 +83,8 @@ def differences(kernels: Kernels) -> Iterator[float]:
             yield _apart(*(way(ids.numpy(), used.numpy()) for way in encoders))
         sizes = SIZES.projection_dim, SIZES.dim, SIZES.projection_dim, SIZES.cell_clip, SIZES.proj_clip
         stacks = [[_with_biases(ProjectedLSTM(*sizes), 1.0) for _ in range(2)] for _ in range(2)]
-        token, packing = torch.randn(23, 24), Packing([4, 2, 2, 4, 3, 2, 2, 2, 2])
-        starts = [[State(torch.randn(9, 24), torch.randn(9, 40)) for _ in layers] for layers in stacks]
+        token, packing = torch.randn(23, 24).float(), Packing([4, 2, 2, 4, 3, 2, 2, 2, 2])
+        starts = [[State(torch.randn(9, 24).float(), torch.randn(9, 40).float()) for _ in each] for each in stacks]
         plain = Directions([map(FrozenLSTM, layers) for layers in stacks], True)
         ways = CompiledDirections(stacks, True, kernels), plain
         (layers, ends), (there, there_ends) = (way(token, packing, starts) for way in ways)
@@ -94,8 +94,8 @@ def differences(kernels: Kernels) -> Iterator[float]:
 
 
 def _with_biases(module: M, deviation: float) -> M:
-    """A module whose initial biases, which are zero, become random."""
-    for parameter in module.parameters():
+    """A module in float32, whatever torch's default is; its initial biases, which are zero, become random."""
+    for parameter in module.float().parameters():
         if parameter.dim() == 1:
             parameter.normal_(std=deviation)
     return module

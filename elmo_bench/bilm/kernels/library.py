@@ -172,12 +172,18 @@ def _space(*size: int) -> Tensor:
 
 
 def _addresses(parts: Iterable[Iterable[Tensor]]) -> Tensor:
-    return torch.tensor([tensor.data_ptr() for part in parts for tensor in part])
+    return torch.tensor([_address(tensor) for part in parts for tensor in part])
+
+
+def _address(tensor: Tensor) -> int:
+    """Where its numbers lie; others than those that the functions read would be read as noise, or beyond their end."""
+    assert tensor.is_contiguous()
+    assert tensor.device.type == "cpu"
+    assert tensor.dtype == torch.float32 or not tensor.is_floating_point()
+    return tensor.data_ptr()
 
 
 def _plain(value: Argument) -> ctypes.c_void_p | ctypes.c_long | ctypes.c_float:
     if isinstance(value, Tensor):
-        assert value.is_contiguous()
-        assert value.device.type == "cpu"
-        return ctypes.c_void_p(value.data_ptr())
+        return ctypes.c_void_p(_address(value))
     return ctypes.c_float(value) if isinstance(value, float) else ctypes.c_long(value)
