@@ -13,6 +13,8 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.trained.checkpoint import REMEDY
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from elmo_bench.configuration.schema import RunConfig
     from elmo_bench.embedding.representation import Model
     from elmo_bench.task import Batch, Prediction
@@ -158,13 +160,30 @@ class Trained:
         batches, found = sampler.batches(0), {}
         device = next(model.parameters()).device
         bar = tracked(batches, "predicting", len(batches) > 1 and trainer.progress)
-        with torch.inference_mode(), _default_dtype(trainer.precision), _rounding(trainer.precision, device.type):
+        with (
+            evaluating(model),
+            torch.inference_mode(),
+            _default_dtype(trainer.precision),
+            _rounding(trainer.precision, device.type),
+        ):
             for batch in bar:
                 collated = self.reader.collate([rows[index] for index in batch])
                 size = Size.of(collated)
                 with explained(lambda size=size: f"predicting {size}", "lower batch_size"):
                     found |= zip(batch, answer(model, collated.each(lambda part: part.to(device))), strict=True)
         return [found[index] for index in range(len(rows))]
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Inside, nothing is dropped out, whatever the caller has set; afterwards each part has its mode again."""
+    modes = {part: part.training for part in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for part, mode in modes.items():
+            part.training = mode
 
 
 def answer(model: Model, batch: Batch) -> list[Answer]:

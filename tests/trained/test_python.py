@@ -93,6 +93,15 @@ def test_another_default_type_changes_no_answer(default_dtype, dtype):
     assert torch.get_default_dtype() == dtype
 
 
+def test_a_model_in_train_mode_answers_without_dropout_and_keeps_its_modes():
+    trained, rows = elmo_bench.load("snli"), [{"premise": "Ida sang in Oslo .", "hypothesis": "Rain"}]
+    expected = trained.predict(rows)
+    trained.model.train().representation.eval()
+    assert trained.predict(rows) == expected
+    assert trained.model.head.training
+    assert not trained.model.representation.training
+
+
 @pytest.mark.parametrize(("rows", "told"), [
     ([{"text": "a"}, {"words": ["a"]}], r"rows\[1\]: expected \{.tokens"),
     ([{"text": ""}], r"rows\[0\]: the text has no words"),
