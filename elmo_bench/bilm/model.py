@@ -173,7 +173,7 @@ class BiLM(nn.Module):
         answers: list[Tensor] = [torch.empty(0)] * len(sentences)
         for indices, layers in self.batches(sentences):
             for i, piece in zip(indices, layers.split([len(sentences[i]) for i in indices], dim=1), strict=True):
-                answers[i] = copied(piece)  # (L+1, tokens, 2P), free of its batch
+                answers[i] = copied(piece.float())  # (L+1, tokens, 2P), free of its batch
         return answers
 
     @torch.no_grad()
@@ -300,7 +300,8 @@ class BiLM(nn.Module):
         self._carried = self._with_rows(self._carried or self.zeros(rows), rows)
         for kept_layers, end_layers in zip(self._carried, ends, strict=True):
             for kept, end in zip(kept_layers, end_layers, strict=True):
-                kept.h[packing.rows], kept.c[packing.rows] = end.h.detach(), end.c.detach()
+                for old, new in zip(kept, end, strict=True):
+                    old[packing.rows] = new.detach().to(old.dtype)
 
     def _with_rows(self, states: States, rows: int) -> States:
         missing = rows - len(states[0][0].h)
@@ -322,6 +323,13 @@ class BiLM(nn.Module):
         """
         written = ((p.data_ptr(), 0 if p.is_inference() else p._version) for p in self.parameters())
         return self.precision, self._trainings, *written
+
+    def _apply(self, fn: Callable, recurse: bool = True) -> BiLM:
+        """For `to`, `half` and the like: the state that "carry" keeps goes along, what is kept beside is made anew."""
+        self._frozen = self._steady = None
+        if self._carried is not None:
+            self._carried = [[State(*map(fn, state)) for state in layers] for layers in self._carried]
+        return super()._apply(fn, recurse)
 
     def __getstate__(self) -> dict:
         """For copies and other processes: without caches that cannot be copied and are rebuilt from the weights."""

@@ -75,8 +75,10 @@ class Elmo(nn.Module):
         return self.held.source
 
     def _apply(self, fn: Callable, recurse: bool = True) -> Elmo:
-        if self.bilm is None and self.source.module is not None:
-            self.source.module._apply(fn)  # to the device of the model
+        module = self.source.module
+        if self.bilm is None and module is not None:  # it moves with the model, but keeps its type: copies share it
+            whole = next(module.parameters()).new_empty(0, dtype=torch.long)  # no change of type concerns it
+            module.to(fn(whole).device)
         return super()._apply(fn, recurse)
 
     @property

@@ -158,7 +158,12 @@ class Trained:
             lengths(rows, self.reader.fields), bounds.batch_size, token_budget=bounds.token_budget, shuffle=False
         )
         batches, found = sampler.batches(0), {}
-        device = next(model.parameters()).device
+        first = next(model.parameters())
+        device = first.device
+        if first.dtype not in (torch.float32, torch.float64):
+            raise UserError(
+                f"the weights of the model are {first.dtype}, and it answers in float32; call .model.float()"
+            )
         bar = tracked(batches, "predicting", len(batches) > 1 and trainer.progress)
         with (
             evaluating(model),

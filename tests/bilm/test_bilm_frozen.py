@@ -108,6 +108,22 @@ def test_another_default_type_changes_no_bit(small, default_dtype, state, dtype)
         assert torch.equal(one, other)
 
 
+@pytest.mark.parametrize("state", ["zero", "warm", "carry"])
+def test_a_bilm_computes_in_the_type_to_which_it_was_cast(small, state):
+    """In the middle of a text, too; back in float32 it has the rounded weights."""
+    bilm = BiLM.from_files(*small, state=state)
+    expected = bilm.encode(PLAIN) + bilm.encode(PLAIN)
+    for dtype, apart in ((torch.float64, 1e-4), (torch.float16, 0.1), (torch.bfloat16, 0.5), (torch.float32, 0.5)):
+        bilm.reset_state()
+        found = bilm.encode(PLAIN) + bilm.to(dtype).encode(PLAIN)
+        for one, other in zip(found, expected, strict=True):
+            assert one.dtype == torch.float32
+            assert (one - other).abs().max() < apart
+        bilm.requires_grad_(True).layers(PLAIN).float().sum().backward()
+        bilm.requires_grad_(False)
+    assert (bilm.encode(PLAIN)[0] - expected[0]).abs().max() > 1e-4
+
+
 def test_numbers_that_the_compiled_functions_cannot_read_are_not_given_to_them():
     with pytest.raises(AssertionError):
         library._plain(torch.zeros(1, dtype=torch.float64))

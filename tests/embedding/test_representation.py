@@ -90,8 +90,11 @@ def test_a_frozen_bilm_is_in_no_checkpoint_optimiser_or_copy_and_moves_along(tok
     assert copy.deepcopy(model).elmo.source is bilm
     model.train()
     assert not bilm.module.training
+    copy.deepcopy(model).half()
     model.double()
-    assert bilm.table.dtype == torch.float64
+    assert bilm.table.dtype == torch.float32  # else copies would change each other's source
+    model.to("meta")
+    assert bilm.table.device.type == "meta"
 
 
 def test_joint_tuning_reaches_the_bilm_and_its_checkpoint(tokens):

@@ -1,5 +1,6 @@
 """The Python interface: a biLM, a trained head, a run and the records by `import elmo_bench` alone."""
 
+import copy
 import json
 import subprocess
 import sys
@@ -91,6 +92,18 @@ def test_another_default_type_changes_no_answer(default_dtype, dtype):
     default_dtype(dtype)
     assert elmo_bench.load("snli").predict(rows) == expected
     assert torch.get_default_dtype() == dtype
+
+
+def test_a_model_in_16_bits_says_that_it_answers_in_32():
+    trained = elmo_bench.load("ner")
+    expected = trained.predict(ROWS[:1])
+    copy.deepcopy(trained.model).half()
+    assert trained.predict(ROWS[:1]) == expected
+    trained.model.half()
+    with pytest.raises(elmo_bench.UserError, match=r"weights of the model are torch.float16.*call .model.float\(\)"):
+        trained.predict(ROWS[:1])
+    trained.model.float()
+    assert len(trained.predict(ROWS[:1])) == 1
 
 
 def test_a_model_in_train_mode_answers_without_dropout_and_keeps_its_modes():
