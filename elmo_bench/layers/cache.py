@@ -23,7 +23,7 @@ from torch import Tensor
 from elmo_bench.layers.shards import Shards
 from elmo_bench.layers.source import LayersSource, Sentences
 from elmo_bench.layers.stored import DTYPE, Blocks, Stored, digest, stored
-from elmo_bench.nn.numerics import without_tf32
+from elmo_bench.nn.numerics import tf32
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.locks import held
@@ -159,7 +159,7 @@ class ActivationCache:
 
         In float32 whatever the run's `trainer.tf32`, because other runs read them.
         """
-        with without_tf32():
+        with tf32(False):
             for indices, layers in self.source.batches(sentences):
                 kept = layers if self.layer is None else layers[self.layer : self.layer + 1]
                 yield from zip(indices, kept.cpu().split([len(sentences[i]) for i in indices], dim=1), strict=True)

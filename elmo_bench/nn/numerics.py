@@ -70,14 +70,34 @@ def allow_tf32(allowed: bool) -> None:
 
 
 @contextmanager
-def without_tf32() -> Iterator[None]:
-    """Inside, a GPU computes in float32 whatever is allowed outside."""
-    allowed = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
-    allow_tf32(False)
+def tf32(allowed: bool) -> Iterator[None]:
+    """`allow_tf32` inside, whatever is set outside; afterwards that is set again.
+
+    Torch has older and newer settings for it. An older one cannot be read where the newer ones say something else.
+    """
+    cuda, cudnn, cpu = torch.backends.cuda, torch.backends.cudnn, torch.backends.mkldnn
+    places: Any = [cuda.matmul, cudnn.conv, cudnn.rnn, cpu.matmul] if hasattr(cudnn, "fp32_precision") else []
+    newer = [place.fp32_precision for place in places]
+    older = _read(torch.get_float32_matmul_precision, "highest"), _read(lambda: cudnn.allow_tf32, True)
+    torch.set_float32_matmul_precision("highest")  # torch's default, on a CPU too
+    allow_tf32(allowed)
+    for place in places[:3]:
+        place.fp32_precision = "tf32" if allowed else "ieee"
     try:
         yield
     finally:
-        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = allowed
+        torch.set_float32_matmul_precision(older[0])
+        cudnn.allow_tf32 = older[1]
+        for place, precision in zip(places, newer, strict=True):
+            place.fp32_precision = precision
+
+
+def _read(setting: Callable[[], Any], default: Any) -> Any:
+    """An older setting, or torch's default for it where it cannot be read: then only the newer ones have been used."""
+    try:
+        return setting()
+    except RuntimeError:
+        return default
 
 
 # Compiled functions.

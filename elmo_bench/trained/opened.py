@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import cached_property, reduce
 from itertools import islice
 from tempfile import TemporaryDirectory
@@ -15,7 +15,7 @@ from elmo_bench.trained.checkpoint import REMEDY
 if TYPE_CHECKING:
     from torch import nn
 
-    from elmo_bench.configuration.schema import RunConfig
+    from elmo_bench.configuration.schema import RunConfig, TrainerConfig
     from elmo_bench.embedding.representation import Model
     from elmo_bench.task import Batch, Prediction
 
@@ -132,12 +132,12 @@ class Trained:
             return layers_source(self.cfg.bilm, self.cfg, self.saved["bilm_sha256"])
 
     def _model(self, source: Any) -> Model:
-        from elmo_bench.nn.numerics import allow_tf32
+        from torch.random import fork_rng
+
         from elmo_bench.running.build import build_model
 
-        allow_tf32(self.cfg.trainer.tf32)  # as it was trained
         weights = self.saved["state_dict"]
-        with usable(), _default_dtype("32-true"):
+        with usable(), _default_dtype("32-true"), fork_rng([]):  # the first weights are drawn, and replaced
             model = build_model(self.cfg, self.reader, source)
             _check_kinds(weights, model.state_dict())
             model.load_state_dict(weights)
@@ -165,12 +165,7 @@ class Trained:
                 f"the weights of the model are {first.dtype}, and it answers in float32; call .model.float()"
             )
         bar = tracked(batches, "predicting", len(batches) > 1 and trainer.progress)
-        with (
-            evaluating(model),
-            torch.inference_mode(),
-            _default_dtype(trainer.precision),
-            _rounding(trainer.precision, device.type),
-        ):
+        with evaluating(model), torch.inference_mode(), _rounding(trainer, device.type):
             for batch in bar:
                 collated = self.reader.collate([rows[index] for index in batch])
                 size = Size.of(collated)
@@ -268,12 +263,17 @@ def _device(accelerator: str) -> str:
     return "mps" if device == "cpu" and mps else device
 
 
-def _rounding(precision: str, device: str) -> AbstractContextManager[Any]:
-    """How products are rounded, as Lightning does it for the same `trainer.precision`."""
+@contextmanager
+def _rounding(trainer: TrainerConfig, device: str) -> Iterator[None]:
+    """Inside, numbers are rounded as in the run: as Lightning does it for the same precision, and in TF32 or not."""
     import torch
 
-    kinds = {"bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
-    return torch.autocast(device, kinds[precision]) if precision in kinds else nullcontext()
+    from elmo_bench.nn.numerics import tf32
+
+    precision, kinds = trainer.precision, {"bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
+    mixed = torch.autocast(device, kinds[precision]) if precision in kinds else nullcontext()
+    with tf32(trainer.tf32), _default_dtype(precision), mixed:
+        yield
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from elmo_bench.nn.attention import masked_softmax
 from elmo_bench.nn.char_cnn import CharCNN
 from elmo_bench.nn.crf import CRF
 from elmo_bench.nn.lstm import BiLSTM
-from elmo_bench.nn.numerics import ScoreLinear
+from elmo_bench.nn.numerics import ScoreLinear, tf32
 from elmo_bench.nn.pooling import masked_mean
 from elmo_bench.task import Tokens
 from tests.fakes import FakeBiLM
@@ -21,6 +21,25 @@ BF16 = torch.bfloat16
 
 def mixed() -> torch.autocast:
     return torch.autocast("cpu", BF16)
+
+
+@pytest.mark.parametrize("newer", [True, False])
+def test_what_is_rounded_to_tf32_is_set_for_a_while(newer):
+    """Whichever of torch's settings the caller uses: where they differ, an older one cannot be read."""
+    matmul = torch.backends.cuda.matmul
+    if newer and not hasattr(matmul, "fp32_precision"):
+        pytest.skip("this torch has only the older settings")
+    name, on = ("fp32_precision", "tf32") if newer else ("allow_tf32", True)
+    before = getattr(matmul, name)
+    setattr(matmul, name, on)
+    try:
+        for allowed in (False, True):
+            with tf32(allowed):
+                assert matmul.allow_tf32 is torch.backends.cudnn.allow_tf32 is allowed
+            assert getattr(matmul, name) == on
+    finally:
+        setattr(matmul, name, before)
+    assert torch.get_float32_matmul_precision() == "highest"
 
 
 def test_scores_are_those_of_a_layer_without_autocast():

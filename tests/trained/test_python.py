@@ -106,6 +106,25 @@ def test_a_model_in_16_bits_says_that_it_answers_in_32():
     assert len(trained.predict(ROWS[:1])) == 1
 
 
+def test_opening_a_model_and_answering_leave_the_callers_settings_alone(monkeypatch):
+    seen: list[bool] = []
+    trained = elmo_bench.load("ner")
+    collate = trained.reader.collate
+    monkeypatch.setattr(
+        trained.reader, "collate", lambda rows: seen.append(torch.backends.cuda.matmul.allow_tf32) or collate(rows)
+    )
+    torch.set_float32_matmul_precision("high")
+    try:
+        before = torch.get_rng_state()
+        trained.predict(ROWS[:1])
+        assert torch.equal(torch.get_rng_state(), before)
+        assert torch.get_float32_matmul_precision() == "high"
+        assert torch.backends.cudnn.allow_tf32
+        assert seen == [False]
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
 def test_a_model_in_train_mode_answers_without_dropout_and_keeps_its_modes():
     trained, rows = elmo_bench.load("snli"), [{"premise": "Ida sang in Oslo .", "hypothesis": "Rain"}]
     expected = trained.predict(rows)
