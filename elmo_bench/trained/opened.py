@@ -137,7 +137,7 @@ class Trained:
         from elmo_bench.running.build import build_model
 
         weights = self.saved["state_dict"]
-        with usable(), _default_dtype("32-true"), fork_rng([]):  # the first weights are drawn, and replaced
+        with usable(), default_dtype("32-true"), fork_rng([]):  # the first weights are drawn, and replaced
             model = build_model(self.cfg, self.reader, source)
             _check_kinds(weights, model.state_dict())
             model.load_state_dict(weights)
@@ -272,12 +272,12 @@ def _rounding(trainer: TrainerConfig, device: str) -> Iterator[None]:
 
     precision, kinds = trainer.precision, {"bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
     mixed = torch.autocast(device, kinds[precision]) if precision in kinds else nullcontext()
-    with tf32(trainer.tf32), _default_dtype(precision), mixed:
+    with tf32(trainer.tf32), default_dtype(precision), mixed:
         yield
 
 
 @contextmanager
-def _default_dtype(precision: str) -> Iterator[None]:
+def default_dtype(precision: str) -> Iterator[None]:
     """The type of new numbers, as Lightning sets it for the same `trainer.precision`; inside, the caller's is not."""
     import torch
 

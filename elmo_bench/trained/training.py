@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+import random
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from elmo_bench.records.record import Record
@@ -23,9 +27,39 @@ def train(task: str = "ner", overrides: Sequence[str] | None = None) -> Record:
     given = _listed(overrides)
     if sweep := next((each for each in given if each.lstrip("+").startswith("sweep=")), None):
         raise UserError(f"{sweep}: a sweep is many runs, and train makes one; `elmo-bench sweep {sweep}` runs them")
-    from elmo_bench.running.launch import train_task
+    with _process_kept():
+        from elmo_bench.running.launch import train_task
 
-    return train_task(task, given)
+        return train_task(task, given)
+
+
+@contextmanager
+def _process_kept() -> Iterator[None]:
+    """A run seeds and sets up the process that makes it; afterwards the caller's is as it was.
+
+    Lightning's `isolate_rng` would leave its seeds behind where the run ends in an error.
+    """
+    drawn, environment = random.getstate(), dict(os.environ)  # before imports, which may draw too
+    import numpy as np
+    import torch
+
+    from elmo_bench.nn.numerics import tf32
+    from elmo_bench.trained.opened import default_dtype
+
+    numpys = np.random.get_state()  # noqa: NPY002
+    threads, deterministic = torch.get_num_threads(), torch.get_deterministic_debug_mode()
+    gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    try:
+        with warnings.catch_warnings(), torch.random.fork_rng(gpus), tf32(False), default_dtype("32-true"):
+            yield
+    finally:
+        random.setstate(drawn)
+        np.random.set_state(numpys)  # noqa: NPY002
+        torch.set_num_threads(threads)
+        torch.set_deterministic_debug_mode(deterministic)
+        for name in os.environ.keys() - environment.keys():
+            del os.environ[name]
+        os.environ.update(environment)
 
 
 def _listed(overrides: Any) -> list[str]:

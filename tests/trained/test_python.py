@@ -1,12 +1,18 @@
 """The Python interface: a biLM, a trained head, a run and the records by `import elmo_bench` alone."""
 
 import copy
+import importlib
 import json
+import os
+import random
 import subprocess
 import sys
+import warnings
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -175,6 +181,33 @@ def test_a_run_is_trained_and_its_model_and_its_scores_are_found_again(bench, st
     (bench.results / record.checkpoint).unlink()
     with pytest.raises(elmo_bench.UserError, match="the checkpoint of run .* is not here"):
         elmo_bench.load(record)
+
+
+def test_a_run_leaves_the_callers_process_as_it_was(bench, stand_in, monkeypatch):
+    def state() -> list[Any]:
+        drawn = random.random(), np.random.random(), torch.rand(1).item()  # noqa: NPY002
+        flags = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled(), warnings.filters[:]
+        return [drawn, *flags, torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32, dict(os.environ)]
+
+    def seed() -> None:
+        for each in (random.seed, np.random.seed, torch.manual_seed):
+            each(3)
+
+    given = bench.overrides("task.fit.epochs=1", "trainer.threads=2", "trainer.deterministic=true", "arm=baseline")
+    importlib.import_module("elmo_bench.running.run")  # libraries draw numbers, and filter warnings, as they begin
+    torch.set_float32_matmul_precision("high")
+    try:
+        seed()
+        expected = state()
+        for dies in (True, False):
+            with monkeypatch.context() as dying, pytest.raises(ZeroDivisionError) if dies else nullcontext():
+                if dies:
+                    dying.setattr("elmo_bench.running.run.make_record", lambda *_: 1 / 0)
+                seed()
+                elmo_bench.train("toy", given)
+            assert state() == expected
+    finally:
+        torch.set_float32_matmul_precision("highest")
 
 
 API: Any = elmo_bench  # as it is called by those who check no types
