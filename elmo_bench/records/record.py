@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.hashing import fingerprint
 
 BILM = "elmo_bench.layers.bilm.BilmLayers"  # the source of layers that is ELMo
+DIGEST = re.compile("sha256:[0-9a-f]{64}")  # of a file, in settings
 Plain = dict[str, Any]
 
 
@@ -153,6 +155,12 @@ class Record(Started):
         if recipe is None:
             return self.bilm["sha256"]
         return hashlib.sha256(json_text.dumps(recipe, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def vector_files(self) -> list[str]:
+        """The digests of the files of word vectors, or of the text that they are made of: their name is any file's."""
+        words = self.settings["task"].get("words") or {}
+        return DIGEST.findall(json_text.dumps([self.settings.get("vectors"), words.get("path")]))
 
     @property
     def dev_scores(self) -> list[float]:

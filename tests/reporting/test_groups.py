@@ -8,7 +8,7 @@ from elmo_bench.configuration import pages
 from elmo_bench.reporting.pages import html as web
 from elmo_bench.reporting.pages import report as page
 from elmo_bench.reporting.section import Section
-from elmo_bench.reporting.statistics.groups import in_groups, in_words
+from elmo_bench.reporting.statistics.groups import compared, in_groups, in_words
 from elmo_bench.reporting.statistics.outcomes import by_scale, outcome
 from elmo_bench.reporting.tables import comparisons, tables
 from tests.records.test_records import fake, save
@@ -112,6 +112,23 @@ def test_elmo_is_not_compared_with_a_baseline_on_other_data():
     (gain,) = comparisons.table(outcome(runs)).rows
     assert gain[1].endswith("data cccccccc")
     assert gain[4] == "+10.00"
+
+
+def test_elmo_is_not_compared_with_a_baseline_on_another_file_of_vectors_of_the_same_name():
+    runs = [fake("none", seed, 50.0 + seed) for seed in (1, 2)] + [fake("input", seed, 60.0 + seed) for seed in (1, 2)]
+    for record in runs:
+        table = f"sha256:{OTHER if record.has_elmo else MINE}"
+        record.settings["vectors"] = {"source": "sets", "sets": {"glove": {"table": table}}}
+        record.config["vectors"] = {"source": "sets", "sets": {"glove": {"name": "glove.6B.50d"}}}
+    assert outcome(runs).comparisons == []
+    assert compared(runs, {}, {"arm": "baseline"}) is None
+    (section,) = tables.overview(by_scale(runs))
+    assert {row[0]: row[3:6] for row in section.rows} == {
+        "ner (vectors d5d5d5d5)": ("", "61.50 ± 0.71 (2)", ""), "ner (vectors cccccccc)": ("51.50 ± 0.71 (2)", "", ""),
+    }  # fmt: skip
+    for record in runs:
+        record.settings["vectors"]["sets"]["glove"]["table"] = f"sha256:{MINE}"
+    assert len(outcome(runs).comparisons) == 1
 
 
 def test_a_bilm_that_runs_make_themselves_is_known_by_its_recipe():

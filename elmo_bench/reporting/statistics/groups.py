@@ -36,9 +36,10 @@ def of_setting(records: Iterable[Record], setting: Setting) -> Group | None:
 
 
 def compared(records: Sequence[Record], more: Setting, less: Setting) -> tuple[Group, Group] | None:
-    """The runs of two settings of one task at one scale, on the same data and, unless it is compared, the same biLM.
+    """The runs of two settings of one task at one scale, on the same data.
 
-    Of several such pairs it is the one with most seeds, then the newest.
+    They also have the same biLM and the same files of word vectors, unless these are compared. Of several such pairs it
+    is the one with most seeds, then the newest.
     """
     one, other = candidates(records, more), candidates(records, less)
     pairs = [(a, b) for a in one for b in other if _comparable(a, b, {*more, *less})]
@@ -46,9 +47,14 @@ def compared(records: Sequence[Record], more: Setting, less: Setting) -> tuple[G
 
 
 def _comparable(one: Group, other: Group, named: set[str]) -> bool:
-    free = any(key.partition(".")[0] == "bilm" for key in named)
+    free = {key.partition(".")[0] for key in named}
     bilms = {one.first.weights, other.first.weights} - {None}
-    return one.first.data_sha256 == other.first.data_sha256 and (free or len(bilms) < 2)
+    return same_inputs(one.first, other.first, "vectors" in free) and ("bilm" in free or len(bilms) < 2)
+
+
+def same_inputs(one: Record, other: Record, any_vectors: bool = False) -> bool:
+    """Whether two runs have the same data and, unless they may have any, the same files of word vectors."""
+    return one.data_sha256 == other.data_sha256 and (any_vectors or one.vector_files == other.vector_files)
 
 
 def weight(group: Group) -> tuple[int, str, str]:

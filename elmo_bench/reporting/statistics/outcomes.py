@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from elmo_bench.records.query import is_control, is_main
 from elmo_bench.records.record import Record
 from elmo_bench.reporting.statistics.gains import Gain, gain
-from elmo_bench.reporting.statistics.groups import Group, in_groups, weight
+from elmo_bench.reporting.statistics.groups import Group, in_groups, same_inputs, weight
 from elmo_bench.system.errors import UserError
 
 SCALES = ("paper", "open", "mini")
@@ -114,7 +114,7 @@ def _compares(group: Group, baseline: Group) -> bool:
     if not group.first.has_elmo or baseline.first.has_elmo:
         return False
     others = {key: value for key, value in group.first.variant.items() if key != "bilm"}
-    return others == baseline.first.variant and group.first.data_sha256 == baseline.first.data_sha256
+    return others == baseline.first.variant and same_inputs(group.first, baseline.first)
 
 
 def _rank(each: Comparison) -> tuple:

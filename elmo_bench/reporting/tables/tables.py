@@ -119,7 +119,7 @@ def _arms(groups: Sequence[Group]) -> list[Arms]:
     """Every biLM beside the baseline with the same word vectors and data; None where there is no such arm."""
 
     def kind(group: Group) -> tuple[str, ...]:
-        return group.first.vectors, group.first.data_sha256
+        return " ".join([group.first.vectors, *group.first.vector_files]), group.first.data_sha256
 
     baselines = largest([g for g in groups if not g.first.has_elmo], kind)
     elmos = largest([g for g in groups if g.first.has_elmo], lambda g: (*kind(g), g.first.bilm_name, g.first.weights))
@@ -133,15 +133,19 @@ def _known(arms: Arms) -> Group:
 
 
 def _marks(found: Sequence[Arms]) -> list[list[str]]:
-    """How each two arms differ from the others in biLM and data, and the name of a biLM that is not the scale's own."""
+    """How each two arms differ from the others in biLM, data and files of vectors of one name, and the name of a biLM
+    that is not the scale's own."""
     runs, elmos = [_known(arms).first for arms in found], [elmo and elmo.first for _, elmo in found]
     own = {run.config["scale"].get("bilm") or run.scale for run in runs}
     bilms = {elmo.bilm_name for elmo in elmos if elmo}
     weights, data = {elmo.weights for elmo in elmos if elmo}, {run.data_sha256 for run in runs}
+    vectors = {(run.vectors, *run.vector_files) for run in runs}
     marks: list[list[str]] = []
     for run, elmo in zip(runs, elmos, strict=True):
         named = [f"biLM {elmo.bilm_name}"] if elmo and len(bilms | own) > 1 else []
         named += [f"biLM {short(elmo.weights)}"] if elmo and elmo.weights and len(weights) > len(bilms) else []
+        if len(vectors) > len({name for name, *_ in vectors}):
+            named += [f"vectors {short(file)}" for file in run.vector_files[:1]]
         marks.append(named + ([f"data {short(run.data_sha256)}"] if len(data) > 1 else []))
     return marks
 
