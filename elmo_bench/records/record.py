@@ -68,10 +68,13 @@ class Started:
 
     @property
     def note(self) -> str:
-        """What the scale is, as its file says today, or as it said then, and which data are the user's."""
-        note = pages.written("scale", self.scale, "note") or self.config["scale"]["note"]
-        own = own_files(self.config)
-        return f"{note} These runs have other data: {', '.join(own.values())}." if own else note
+        """What the scale is, as its file says today, or as it said then."""
+        return pages.written("scale", self.scale, "note") or self.config["scale"]["note"]
+
+    @property
+    def own_data(self) -> dict[str, str]:
+        """The names of the user's own files of data, by the key that was typed; empty with the scale's own data."""
+        return {f"task.data.{split}": name for split, name in own_files(self.config).items()}
 
     @property
     def paper(self) -> Plain:

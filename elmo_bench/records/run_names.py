@@ -20,9 +20,12 @@ def label(where: str, variant: Mapping[str, Any]) -> str:
         variant: the changes, by dotted key.
     """
     arm, places = ("baseline", []) if where == "none" else ("+ELMo", [where])
-    changes = ", ".join(_change(key, words) for key, words in changes_in_words(variant).items() if key != "elmo.where")
-    details = "; ".join([*places, *filter(None, [changes])])
+    details = "; ".join([*places, *filter(None, [", ".join(_changes(variant))])])
     return f"{arm} ({details})" if details else arm
+
+
+def _changes(variant: Mapping[str, Any]) -> list[str]:
+    return [_change(key, words) for key, words in changes_in_words(variant).items() if key != "elmo.where"]
 
 
 def _change(key: str, words: str) -> str:
@@ -42,7 +45,8 @@ def changes_in_words(variant: Mapping[str, Any]) -> dict[str, str]:
             found |= {key: in_words(block["_target_"])} if "_target_" in block else {}
             found |= changes_in_words({f"{key}.{name}": block[name] for name in block if name != "_target_"})
         else:
-            whole = key in ("vectors", "bilm") or key.endswith(".monitor")  # the name of a metric is no path
+            named = key in ("vectors", "bilm") or key.startswith("task.data.")
+            whole = named or key.endswith(".monitor")  # the name of a metric is no path
             found[key] = str(value) if whole else in_words(value)
     return found
 
@@ -60,8 +64,14 @@ def in_words(value: Any) -> str:
 
 
 def label_of(run: Started) -> str:
-    """The arm and the changes of a run in words."""
-    return label(run.where, run.variant)
+    """The arm and the changes of a run in words, and the user's own files of data."""
+    return label(run.where, run.variant | run.own_data)
+
+
+def task_of(run: Started) -> str:
+    """The task of a run, and what it has that is not the scale's: "ner", "ner (biLM mine, task.data.train=a.txt)"."""
+    changes = ", ".join(_changes(run.variant | run.own_data))
+    return f"{run.task} ({changes})" if changes else run.task
 
 
 def run_name(task: str, scale: str, arm: str, seed: int) -> str:

@@ -11,9 +11,12 @@ from elmo_bench.commands.compare import report
 from elmo_bench.commands.run import reproduce, sweep
 from elmo_bench.configuration import pages
 from elmo_bench.records import store
+from elmo_bench.records.run_names import label_of
+from elmo_bench.reporting.statistics.cells import content
 from elmo_bench.reporting.tables import tables
 from elmo_bench.reporting.tables.tables import beside
 from elmo_bench.sweeps import local
+from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from tests.fakes import pages_of
@@ -131,8 +134,9 @@ def test_data_of_ones_own_are_told_in_the_run_and_in_the_report(bench, capsys):
     (bench.data / "toy" / "mine.txt").write_text("".join(lines[1:]))
     record = bench.train("arm=baseline", "task.data.train=mine.txt")
     assert "mine.txt: your own; dev and test: those of scale=open\n" in capsys.readouterr().out
-    assert record.note.endswith(" These runs have other data: mine.txt.")
-    assert "other data" not in bench.train("arm=baseline").note
+    assert label_of(record) == "baseline (task.data.train=mine.txt)"
+    assert content(SweepRequest("table1", ["toy"], "open", 1), [record]).note.endswith("toy: mine.txt.")
+    assert label_of(bench.train("arm=baseline")) == "baseline"
     assert "your own" not in capsys.readouterr().out
 
 

@@ -7,6 +7,7 @@ import pytest
 from elmo_bench.configuration import pages
 from elmo_bench.reporting.pages import html as web
 from elmo_bench.reporting.pages import report as page
+from elmo_bench.reporting.pages.answer import answer
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics.groups import compared, in_groups, in_words
 from elmo_bench.reporting.statistics.outcomes import by_scale, outcome
@@ -129,6 +130,31 @@ def test_elmo_is_not_compared_with_a_baseline_on_another_file_of_vectors_of_the_
     for record in runs:
         record.settings["vectors"]["sets"]["glove"]["table"] = f"sha256:{MINE}"
     assert len(outcome(runs).comparisons) == 1
+
+
+def test_the_answer_is_of_the_scales_own_data_and_bilm_and_names_others():
+    """However many seeds the others have."""
+    scales = [fake("none", 1, 50.0), one_cell(1, f1=60.0, data_sha256="0")]
+    small = {"name": "small", "sha256": OTHER, "tuned": False}
+    others = [fake("input", seed, 90.0, group="s", bilm=small, variant={"bilm": "small"}) for seed in (1, 2)]
+    mine = [fake(where, seed, f1, group=f"{where}-mine", data_sha256=OTHER)
+            for where, f1 in (("none", 50.0), ("input", 80.0)) for seed in (1, 2, 3)]  # fmt: skip
+    for record in mine:
+        record.config["task"] |= {"name": "ner", "data": {"train": "<elsewhere>/mine.txt"}}
+        record.config["scale"] |= {"name": "open"}
+
+    def told(*runs):
+        main = outcome([*runs]).main
+        return main.title, main.test.mean, "; ".join(answer(by_scale(runs)).words)
+
+    assert told(*scales, *others, *mine)[:2] == ("ner", 10.0)
+    assert compared([*mine, *scales], {}, {"arm": "baseline"})[0].records == scales[1:]
+    assert told(scales[0], *others, *mine)[:2] == ("ner (biLM small)", 40.0)
+    title, gain, words = told(*mine)
+    assert (title, gain) == ("ner (task.data.train=mine.txt)", 30.0)
+    assert f"the gains are +30.00 points ({title})" in words
+    (section,) = tables.overview(by_scale([*mine, fake("none", task="coref")]))
+    assert (section.note, section.rows[1][0]) == (pages.written("scale", "open", "note"), "ner (data mine.txt)")
 
 
 def test_a_bilm_that_runs_make_themselves_is_known_by_its_recipe():

@@ -27,7 +27,7 @@ def forest(name: str, title: str, scales: Mapping[str, Sequence[Comparison]]) ->
 
 def _row(main: Comparison) -> dict[str, Any]:
     low, high = (None if end is None else round(end, 2) for end in main.test.interval or (None, None))
-    return {"task": main.task, "gain": round(main.test.mean, 2), "low": low, "high": high,
+    return {"task": main.title, "gain": round(main.test.mean, 2), "low": low, "high": high,
             "seeds": min(main.test.seeds), "paper": gain_of_paper(main.treated.first)}  # fmt: skip
 
 
@@ -50,9 +50,11 @@ def _draw_panel(axes: Axes, panel: Mapping[str, Any]) -> None:
     axes.axvline(0, color=INK, linewidth=0.8)
     for y, row in enumerate(rows):
         _draw_row(axes, y, row)
-    axes.set_yticks(range(len(rows)), [row["task"] for row in rows])
+    names = [row["task"].split(" (") for row in rows]  # what is in brackets, the tip and the alternative text say
+    axes.set_yticks(range(len(rows)), [name + "*" * bool(own) for name, *own in names])
     axes.set(ylim=(len(rows) - 0.5, -0.5), title=panel["title"])
-    axes.set_xlabel("gain of +ELMo on test, points\n◆ the paper   ○ one seed", fontsize=8)
+    other = "   * other biLM, vectors or data" if any(own for _, *own in names) else ""
+    axes.set_xlabel(f"gain of +ELMo on test, points\n◆ the paper   ○ one seed{other}", fontsize=8)
     axes.tick_params(axis="y", length=0)
 
 

@@ -42,11 +42,11 @@ def _sentences(scale: str, mains: Sequence[Comparison]) -> str:
     by_gain = sorted(mains, key=lambda each: each.test.mean)
     least, most = by_gain[0], by_gain[-1]
     higher = sum(each.test.mean > 0 for each in mains)
-    by_verdict = {key: [each.task for each in mains if verdict(each.test) == key] for key in MEANING}
+    by_verdict = {key: [each.title for each in mains if verdict(each.test) == key] for key in MEANING}
     lowest, highest = (f"{each.test.mean:+.2f}" for each in (least, most))
-    spread = f"{lowest} ({least.task}) to {highest} points ({most.task})"
+    spread = f"{lowest} ({least.title}) to {highest} points ({most.title})"
     if lowest == highest:
-        spread = f"{highest} points ({', '.join(each.task for each in mains)})"
+        spread = f"{highest} points ({', '.join(each.title for each in mains)})"
     parts = [
         f"Scale {scale}: +ELMo scores higher than the baseline on {higher} of {len(mains)} "
         f"task{'s' * (len(mains) != 1)}; the gains are {spread}.",
@@ -83,5 +83,6 @@ def _cell(main: Comparison) -> Number:
     lines = [
         f"{interval(main.test)}, {sure}".removeprefix(", "),
         f"{before:.2f} → {after:.2f}" + (f", {seeds} seeds" if seeds > 1 else ""),
+        main.title.removeprefix(main.task).strip(" ()"),
     ]
     return Number(f"{main.test.mean:+.2f}", runs_of(main.treated, main.control), tuple(filter(None, lines)))

@@ -42,7 +42,7 @@ class Content(NamedTuple):
         columns: those that are shown.
         cells: in the order of tasks, rows and columns.
         metrics: by task, the one that is shown.
-        note: what the scale is.
+        note: what the scale is, and which data are the user's.
     """
 
     request: SweepRequest
@@ -83,9 +83,12 @@ def content(request: SweepRequest, records: Sequence[Record]) -> Content | None:
         own = [cell for cell in found if cell.group and (request.sweep == FIRST or cell.group.first.variant)]
         cells += found if own or task in request.tasks else []
     shown = [record for cell in cells if cell.group for record in cell.group.records]
+    own = {f"{record.task}: {', '.join(record.own_data.values())}": None for record in shown if record.own_data}
     newest = sorted(shown or here, key=lambda record: record.finished)
     metrics = {record.task: record.monitor for record in newest}
-    return Content(request, axes.columns, cells, metrics, newest[-1].note if newest else "") if cells else None
+    said = [newest[-1].note] if newest else []
+    said += [f"These runs have other data: {'; '.join(own)}."] if own else []
+    return Content(request, axes.columns, cells, metrics, " ".join(said)) if cells else None
 
 
 def _cells(axes: Axes, task: str, changes: Setting, seeds: Sequence[int], records: Sequence[Record]) -> list[Cell]:

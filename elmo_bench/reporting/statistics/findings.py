@@ -82,7 +82,7 @@ def evaluated(records: Sequence[Record], scale: str, studies: Sequence[StudyReco
     for sweep in tables.sweeps():
         table, command = tables.table(sweep), f"elmo-bench sweep +sweep={sweep} task=TASK scale={scale}"
         for finding in table.findings:
-            rows = [_row(finding, table, task, here.get(task, [])) for task in tables.in_order(finding.paper)]
+            rows = [_told(_row(finding, table, task, here.get(task, []))) for task in tables.in_order(finding.paper)]
             found.append(Evaluated(finding, scale, command, rows))
     for study, findings in tables.of_studies().items():
         command = f"elmo-bench {'tune task=all' if study == 'tuning' else f'analysis.{study}'} scale={scale}"
@@ -125,6 +125,12 @@ def _row(finding: Finding, table: SweepTable, task: str, records: Sequence[Recor
         return _judged(finding, task, reduced.mean, reduced.spread, found, "%", reduced.note)
     difference = gain(*found)
     return _judged(finding, task, difference.mean, difference.spread, found, note=difference.note)
+
+
+def _told(row: FindingRow) -> FindingRow:
+    """The row, with the names of the user's own files of data if its runs have some."""
+    own = [f"{key}={name}" for key, name in row.groups[0].first.own_data.items()] if row.groups else []
+    return row._replace(note="; ".join(filter(None, [row.note, *own])))
 
 
 def _judged(

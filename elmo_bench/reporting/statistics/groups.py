@@ -31,7 +31,7 @@ def candidates(records: Iterable[Record], setting: Setting) -> list[Group]:
 
 
 def of_setting(records: Iterable[Record], setting: Setting) -> Group | None:
-    """The runs of a setting; with other data or another biLM beside them, those with most seeds, then the newest."""
+    """The runs of a setting; with other data or another biLM beside them, those of most `weight`."""
     return max(candidates(records, setting), key=weight, default=None)
 
 
@@ -39,11 +39,11 @@ def compared(records: Sequence[Record], more: Setting, less: Setting) -> tuple[G
     """The runs of two settings of one task at one scale, on the same data.
 
     They also have the same biLM and the same files of word vectors, unless these are compared. Of several such pairs it
-    is the one with most seeds, then the newest.
+    is that of `weight_of_pair`.
     """
     one, other = candidates(records, more), candidates(records, less)
     pairs = [(a, b) for a in one for b in other if _comparable(a, b, {*more, *less})]
-    return max(pairs, key=lambda pair: (*sorted(map(weight, pair)),), default=None)
+    return max(pairs, key=weight_of_pair, default=None)
 
 
 def _comparable(one: Group, other: Group, named: set[str]) -> bool:
@@ -57,9 +57,16 @@ def same_inputs(one: Record, other: Record, any_vectors: bool = False) -> bool:
     return one.data_sha256 == other.data_sha256 and (any_vectors or one.vector_files == other.vector_files)
 
 
-def weight(group: Group) -> tuple[int, str, str]:
-    """Sorts groups by their seeds, then by time."""
-    return len(group.records), max(record.finished for record in group.records), group.first.group
+def weight(group: Group) -> tuple[bool, bool, int, str, str]:
+    """Sorts groups: last those on the scale's own data, then without a change, with most seeds, the newest."""
+    newest = max(record.finished for record in group.records)
+    return not group.first.own_data, not group.first.variant, len(group.records), newest, group.first.group
+
+
+def weight_of_pair(pair: tuple[Group, Group]) -> tuple:
+    """The same for the groups of a comparison, by the one with fewer seeds."""
+    one, other = map(weight, pair)
+    return (*min(one[:2], other[:2]), *sorted((one[2:], other[2:])))
 
 
 def in_groups(records: Iterable[Record]) -> list[Group]:

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from elmo_bench.records.query import is_control, is_main
 from elmo_bench.records.record import Record
+from elmo_bench.records.run_names import task_of
 from elmo_bench.reporting.statistics.gains import Gain, gain
-from elmo_bench.reporting.statistics.groups import Group, in_groups, same_inputs, weight
+from elmo_bench.reporting.statistics.groups import Group, in_groups, same_inputs, weight, weight_of_pair
 from elmo_bench.system.errors import UserError
 
 SCALES = ("paper", "open", "mini")
@@ -26,6 +27,11 @@ class Comparison(NamedTuple):
     @property
     def task(self) -> str:
         return self.treated.first.task
+
+    @property
+    def title(self) -> str:
+        """The task, and the biLM, word vectors and data that are not the scale's."""
+        return task_of(self.treated.first)
 
     @property
     def is_main(self) -> bool:
@@ -56,13 +62,14 @@ class Outcome(NamedTuple):
 
     @property
     def note(self) -> str:
-        """What the scale is, as the configuration says it."""
+        """What the scale is."""
         return newest_record(self.records).note
 
     @property
     def main(self) -> Comparison | None:
-        """The paper's comparison; of several the one with most seeds, then the newest."""
-        return max((each for each in self.comparisons if each.is_main), key=_rank, default=None)
+        """The paper's comparison; of several that of `weight_of_pair`."""
+        mains = [each for each in self.comparisons if each.is_main]
+        return max(mains, key=lambda each: weight_of_pair((each.treated, each.control)), default=None)
 
     @property
     def arms(self) -> list[Group]:
@@ -117,10 +124,6 @@ def _compares(group: Group, baseline: Group) -> bool:
     return others == baseline.first.variant and same_inputs(group.first, baseline.first)
 
 
-def _rank(each: Comparison) -> tuple:
-    return min(each.test.seeds), newest_record(each.treated.records).finished
-
-
 # Records and groups in order.
 
 
@@ -155,7 +158,7 @@ def row_order(group: Group) -> tuple:
 
 
 def largest(groups: Iterable[Group], key: Callable[[Group], Any]) -> dict[Any, Group]:
-    """Of the groups with the same key the one with most seeds, then the newest; the keys in the order of `groups`."""
+    """Of the groups with the same key the one of most `weight`; the keys in the order of `groups`."""
     found: dict[Any, Group] = {}
     for group in groups:
         other = found.setdefault(key(group), group)

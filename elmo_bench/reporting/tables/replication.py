@@ -61,7 +61,11 @@ def families(found: Sequence[Evaluated], mains: Sequence[Comparison]) -> str:
         for kind in (SHOWN, CONTRADICTED)
         if any(row.verdict == kind for _, row, _ in tested)
     ]
-    clear = [(title(each.task), corrected[each.task]) for each in mains if verdict(each.test) == "clear"]
+    clear = [
+        (each.title.replace(each.task, title(each.task), 1), corrected[each.task])
+        for each in mains
+        if verdict(each.test) == "clear"
+    ]
     parts = [f"corrected for the {len(tested)} tested rows (Benjamini-Hochberg), {' and '.join(rows)}"] if rows else []
     parts += [f"for the {len(corrected)} main gains (Holm), {_remaining('clear gains', clear)}"] if clear else []
     return f"With p {'; '.join(parts)}." if parts else ""

@@ -133,8 +133,8 @@ def _known(arms: Arms) -> Group:
 
 
 def _marks(found: Sequence[Arms]) -> list[list[str]]:
-    """How each two arms differ from the others in biLM, data and files of vectors of one name, and the name of a biLM
-    that is not the scale's own."""
+    """How each two arms differ from the others in biLM, data and files of vectors of one name; and the name of a biLM
+    and of data that are not the scale's own."""
     runs, elmos = [_known(arms).first for arms in found], [elmo and elmo.first for _, elmo in found]
     own = {run.config["scale"].get("bilm") or run.scale for run in runs}
     bilms = {elmo.bilm_name for elmo in elmos if elmo}
@@ -146,7 +146,8 @@ def _marks(found: Sequence[Arms]) -> list[list[str]]:
         named += [f"biLM {short(elmo.weights)}"] if elmo and elmo.weights and len(weights) > len(bilms) else []
         if len(vectors) > len({name for name, *_ in vectors}):
             named += [f"vectors {short(file)}" for file in run.vector_files[:1]]
-        marks.append(named + ([f"data {short(run.data_sha256)}"] if len(data) > 1 else []))
+        files = [*run.own_data.values(), *([short(run.data_sha256)] if len(data) > 1 else [])]
+        marks.append(named + ([f"data {', '.join(files)}"] if files else []))
     return marks
 
 
