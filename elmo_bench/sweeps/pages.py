@@ -62,6 +62,11 @@ def seeds_of(point: Iterable[str]) -> list[int]:
     return [int(one.removeprefix("seed=")) for one in point if one.startswith("seed=")]
 
 
+def is_file(key: str) -> bool:
+    """Whether it says where data or word vectors lie: no part of a setting."""
+    return key.partition(".")[0] in ("task", "vectors") and PATH_KEYS.fullmatch(key) is not None
+
+
 def _params(sweep: str) -> DictConfig:
     """What a sweep's file varies, in Hydra's words. Raises `UserError` for a list, which Hydra takes for one value."""
     path = places.page("sweep", sweep)

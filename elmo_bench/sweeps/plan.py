@@ -38,11 +38,12 @@ class Point(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """A point that can be run: its configuration, and the name of its record."""
+    """A point that can be run: its configuration, and the names of its record and of its group."""
 
     point: Point
     config: RunConfig
     run: str
+    group: str
 
     @property
     def title(self) -> str:
@@ -72,6 +73,13 @@ class Plan(NamedTuple):
     def config(self) -> RunConfig:
         """The configuration of the first run, for what all of them share."""
         return self.runs[0].config
+
+    @property
+    def asked(self) -> dict[str, set[str]]:
+        """By task the groups of its runs; without a task that has errors, unless files tell its runs from others."""
+        failed = set() if self.request.has_files else {point.task for point in self.errors}
+        tasks = {each.point.task for each in self.runs} - failed
+        return {task: {each.group for each in self.runs if each.point.task == task} for task in tasks}
 
     @property
     def new(self) -> list[Planned]:
@@ -201,9 +209,11 @@ def _is_seed_of(other: RunConfig, first: RunConfig) -> bool:
 def _named(points: Sequence[Point], configs: Sequence[RunConfig]) -> dict[Point, Planned]:
     """The points with the names of their runs; settings are computed once for runs that differ only in the seed."""
     first = Identity(configs[0])
-    alike = _is_seed_of(configs[-1], configs[0])
-    names = [first.with_seed(config.seed) if alike else Identity(config).run for config in configs]
-    return {point: Planned(point, config, run) for point, config, run in zip(points, configs, names, strict=True)}
+    if _is_seed_of(configs[-1], configs[0]):
+        names = [(first.with_seed(config.seed), first.group) for config in configs]
+    else:
+        names = [(each.run, each.group) for each in map(Identity, configs)]
+    return {point: Planned(point, config, *of) for point, config, of in zip(points, configs, names, strict=True)}
 
 
 def _lacking(configs: Mapping[Point, RunConfig]) -> dict[Point, Exception]:

@@ -68,6 +68,11 @@ class SweepRequest(NamedTuple):
         pairs = [one.partition("=") for one in self.overrides]
         return [f"{key}={relative(value)}" for key, _, value in pairs if not _around(key)]
 
+    @property
+    def has_files(self) -> bool:
+        """Whether these overrides name files of data or of word vectors, of which a setting says nothing."""
+        return any(sweeps.is_file(one.partition("=")[0]) for one in self.overrides)
+
     def setting(self, task: str) -> Setting:
         """What these overrides make of all runs of a task, but for those that replace values of the sweep's file."""
         further = [one for one in self.overrides if not _around(one.partition("=")[0]) and one not in self.instead]
@@ -149,7 +154,10 @@ def _tasks(task: str, table: SweepTable, scale: str) -> list[str]:
 
 
 def _check_columns(sweep: str, scale: str) -> None:
-    """Raises `UserError` for a row or column of the page that shows none of the sweep's runs."""
+    """Raises `UserError` for a page that varies files, or has a row or column that shows none of the sweep's runs."""
+    if files := [*filter(sweeps.is_file, sorted(sweeps.varied(sweep)))]:
+        message = f"{', '.join(files)}: a table does not tell files apart; give one to each of several sweeps"
+        raise UserError(message, places.page("sweep", sweep))
     made = sweeps.settings(sweep, scale)
     for setting in tables.table(sweep).settings:
         if query.normal(setting, scale) not in made:

@@ -117,6 +117,17 @@ def test_a_sweep_says_that_it_writes_a_table_of_the_reference_runs(bench, eviden
         assert (status, "which git tracks" in out) == (0, tracked), err
 
 
+def test_a_sweep_on_a_file_of_ones_own_shows_no_run_on_the_scales_data(bench, call):
+    bench.train("arm=baseline")
+    lines = (bench.data / "toy" / "train.txt").read_text().splitlines(keepends=True)
+    (bench.data / "toy" / "mine.txt").write_text("".join(lines[1:]))
+    words = bench.overrides("+sweep=table1", "seeds=1", "run=false")
+    for changes, shown in (([], "(1)"), (["task.data.train=mine.txt"], "missing")):
+        status, out, err = call(sweep, *words, *changes)
+        assert status == 0, err
+        assert cells(out, "toy, accuracy")[3].endswith(shown)
+
+
 def test_arms_without_a_reference_run_have_empty_cells(tmp_path, monkeypatch):
     monkeypatch.setattr(places, "RECORDED", tmp_path)
     (section,) = beside([fake("none", 1, 80.0), fake("input", 1, 84.0)])

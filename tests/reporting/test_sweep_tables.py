@@ -1,6 +1,7 @@
 """The table of a sweep: its rows and columns are the paper's, its figures those of the records."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -83,6 +84,17 @@ def test_other_tasks_that_have_such_runs_have_their_rows():
         ("SNLI, f1", "the paper", "88.9"), ("SNLI, f1", "ours, mini", "51.00 (1)"),
         ("SRL, f1", "the paper", "84.7"), ("SRL, f1", "ours, mini", "81.00 (1)"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("files", [{"data_sha256": "d" * 64}, {"bilm": {"name": "open", "sha256": "d" * 64}}])
+def test_runs_on_other_files_are_in_no_cell_beside_those_of_the_page(files):
+    """On other data, or of another biLM of the same name, even if these have more seeds."""
+    runs = [fake("input", 1, 80.0, "mini", task="srl", bilm={"name": "open", "sha256": "c" * 64})]
+    others = made("srl", both=[60.0, 62.0], none=[50.0])
+    assert rows(SweepRequest("table3", ["srl"], seeds=1), [*runs, *others])[2][2:4] == ("81.00 (1)", "62.00 ± 1.41 (2)")
+    others = [replace(run, **files) for run in others]
+    assert rows(SweepRequest("table3", ["srl"], seeds=1), [*runs, *others])[2][2:4] == ("81.00 (1)", "missing")
+    assert rows(SweepRequest("table3", ["srl"], seeds=1), others)[2][2:4] == ("missing", "62.00 ± 1.41 (2)")
 
 
 def test_rows_and_columns_are_settings():
@@ -208,6 +220,10 @@ def test_a_column_without_runs_of_the_sweep_is_one_line(column, said, bench):
         ("table: {{}}", "the first line must be `# @package _global_`"),
         ("{}table: {{split: tset}}", "table: split=tset: did you mean test"),
         ("{}hydra: {{sweeper: {{params: {{seed: [1, 2]}}}}}}", "seed: several values are written .* seed: 1,2"),
+        (
+            "{}hydra: {{sweeper: {{params: {{task.data.train: 'a,b'}}}}}}",
+            "task.data.train: a table does not tell files",
+        ),
     ],
 )
 def test_a_page_whose_table_would_show_other_runs_than_its_own_is_one_line(text, said, bench):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Container, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from elmo_bench.configuration.tables import Column, Setting, in_order
 from elmo_bench.records.query import in_words, normal
 from elmo_bench.records.record import Record
-from elmo_bench.reporting.statistics.groups import Group, of_setting
+from elmo_bench.reporting.statistics.groups import Group, candidates, of_setting, weight
 from elmo_bench.sweeps import pages as sweeps
 from elmo_bench.sweeps.request import SweepRequest
 
@@ -70,16 +71,25 @@ class Content(NamedTuple):
         return [(cell, cell.group) for cell in self.cells if cell.group]
 
 
-def content(request: SweepRequest, records: Sequence[Record]) -> Content | None:
+def content(
+    request: SweepRequest, records: Sequence[Record], asked: Mapping[str, Container[str]] = MappingProxyType({})
+) -> Content | None:
     """The table of a sweep at its scale, for the tasks asked for and all others that have runs of their own in it.
+
+    Args:
+        request: the sweep.
+        records: of any task and scale.
+        asked: by task the groups that the sweep asks for, which alone are shown; of other tasks, those of its settings.
 
     Returns:
         None if there is no such task.
     """
     here = [record for record in records if record.scale == request.scale]
     axes, seeds, cells = _axes(request), request.all_seeds, list[Cell]()
-    for task in in_order({*request.tasks, *(record.task for record in here)}):
-        found = _cells(axes, task, request.setting(task), seeds, [record for record in here if record.task == task])
+    others = set() if request.has_files else {record.task for record in here}
+    for task in in_order({*request.tasks, *others}):
+        of_task = [each for each in here if each.task == task and (task not in asked or each.group in asked[task])]
+        found = _cells(axes, task, request.setting(task), seeds, of_task)
         own = [cell for cell in found if cell.group and (request.sweep == FIRST or cell.group.first.variant)]
         cells += found if own or task in request.tasks else []
     shown = [record for cell in cells if cell.group for record in cell.group.records]
@@ -93,14 +103,43 @@ def content(request: SweepRequest, records: Sequence[Record]) -> Content | None:
 
 def _cells(axes: Axes, task: str, changes: Setting, seeds: Sequence[int], records: Sequence[Record]) -> list[Cell]:
     found, whole = [], next((record for record in records if record.fraction == 1), None)
-    for row, column in axes.pairs:
-        setting = changes | row.of | column.of
+    settings = [changes | row.of | column.of for row, column in axes.pairs]
+    records = _of_one_kind(records, settings)
+    for (row, column), setting in zip(axes.pairs, settings, strict=True):
         group = of_setting(records, setting)
         there = {record.seed for record in group.records} if group else set()
         impossible = group is None and whole is not None and not whole.fills_batch(setting.get("fraction", 1))
         missing = () if impossible else tuple(seed for seed in seeds if seed not in there)
         found.append(Cell(task, row.title, column.title, group, missing, impossible))
     return found
+
+
+def _of_one_kind(records: Sequence[Record], settings: Sequence[Setting]) -> list[Record]:
+    """The runs of settings that compare, beginning with those of most `weight`.
+
+    They have the same data, and the same files of a biLM or of word vectors that has one name.
+    """
+    groups = {group.first.run: group for setting in settings for group in candidates(records, setting)}
+    kept, files = list[Record](), dict[tuple, Any]()
+    for group in sorted(groups.values(), key=weight, reverse=True):
+        ours = _files(group.first)
+        if all(files.get(kind, value) == value for kind, value in ours.items()):
+            kept, files = kept + group.records, files | ours
+    return kept
+
+
+def _files(run: Record) -> dict[tuple, Any]:
+    """The digests of a run's files, by what its variant says of them: where it says the same, they compare."""
+    found = [
+        ("data", ("scale", "task.data", "task.reader"), run.data_sha256),
+        (run.vectors, ("vectors",), run.vector_files),
+        (run.bilm_name, ("bilm",), run.weights),
+    ]
+    return {
+        (name, keys, *(f"{key}={value}" for key, value in run.variant.items() if key.startswith(keys))): digest
+        for name, keys, digest in found
+        if digest
+    }
 
 
 class Axes(NamedTuple):

@@ -112,7 +112,7 @@ def write(outcome: SweepOutcome) -> tuple[list[Section], Path]:
         UserError: a record or a place that cannot be read or written.
     """
     request, root = outcome.plan.request, outcome.plan.config.results_root
-    made = content_of(request, list(outcome.records.values()))
+    made = content_of(request, list(outcome.records.values()), outcome.plan.asked)
     assert made is not None  # the tasks asked for are in it
     sections, path = _sections(made), Path(root) / _name(request)
     write_text(path, markdown(sections))
