@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from elmo_bench.embedding.representation import Model
     from elmo_bench.task import Batch, Prediction
 
+MOVED = (
+    "if it has moved: load(..., bilm=FOLDER) in Python, and bilm.options=FILE bilm.weights=FILE (or bilm.path=FOLDER) "
+    "after the command"
+)
 PLACE = "prediction"  # the key of the answer in a line of the output; all else there is the input's
 
 
@@ -129,7 +133,12 @@ class Trained:
         with usable():
             if self.cfg.baseline:
                 return None
-            return layers_source(self.cfg.bilm, self.cfg, self.saved["bilm_sha256"])
+            try:
+                return layers_source(self.cfg.bilm, self.cfg, self.saved["bilm_sha256"])
+            except UserError as error:
+                if error.path is None or error.path.exists():
+                    raise
+                raise UserError(f"{error.message}; {MOVED}", error.path) from error
 
     def _model(self, source: Any) -> Model:
         from torch.random import fork_rng

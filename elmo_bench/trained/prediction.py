@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from elmo_bench.bilm.card import files_of
 from elmo_bench.configuration import pages
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
@@ -28,33 +29,47 @@ def load(
     batch_size: int | None = None,
     task: str | None = None,
     results: str | PathLike[str] | None = None,
+    bilm: str | PathLike[str] | tuple[str | PathLike[str], str | PathLike[str]] | None = None,
 ) -> Trained:
     """A trained model by the name of a task, the file of a checkpoint, the id of a run, or its record.
 
     Args:
-        what: "ner" for the head that comes with the project, a `best.ckpt`, the 16 digits of a record's `run`, or what
-            `train` has returned.
+        what: "ner" for the head that comes with the project, a `best.ckpt`, the 16 digits of a record's `run`, the
+            file of the record, or what `train` has returned.
         accelerator: cpu, gpu or auto; None: as in the run.
         batch_size: the most rows computed at once; None: as in the run.
         task: the one that the model must be of; its files may then name code outside this project.
         results: the folder of results that has the run; None: your own (results/own), then the reference runs.
+        bilm: the folder of its biLM or Hugging Face model, or a biLM's (options, weights), if they have moved.
 
     Raises:
         UserError: there is no such head, checkpoint or run, it is of another task, or no model can be made of it.
     """
-    options = {"trainer.accelerator": accelerator, "batch_size": batch_size}
+    options: dict[str, Any] = {"trainer.accelerator": accelerator, "batch_size": batch_size}
     if not isinstance(what, str | PathLike | Record):
         raise UserError(f"{what!r} is no model: give the name of a task, the file of a checkpoint, or the id of a run")
     name = str(_of_record(what) if isinstance(what, Record) else what)
     if name in pages.tasks():
         if task not in (None, name):
             raise UserError(f"a model of task {name}, and not of task={task}")
-        return Trained(heads.read(name), options)
-    if re.fullmatch(r"[0-9a-f]{16}", name) and not Path(name).is_file():
+        return _opened(heads.read(name), options, bilm)
+    if name.endswith(".json") and Path(name).is_file():
+        name = str(_of_record(store.read(Path(name))))
+    elif re.fullmatch(r"[0-9a-f]{16}", name) and not Path(name).is_file():
         name = str(_of_run(name, [results] if results else [places.OWN, places.RECORDED]))
     elif not Path(name).is_file() and not name.endswith(".ckpt"):
         raise UserError(f"{name}: no task ({', '.join(pages.tasks())}), no file of a checkpoint and no id of a run")
-    return Trained(checkpoints.load(name, task=task), options)
+    return _opened(checkpoints.load(name, task=task), options, bilm)
+
+
+def _opened(saved: dict[str, Any], options: dict[str, Any], bilm: Any) -> Trained:
+    """A model with the files of its source of layers in another place, unless `bilm` is None."""
+    if bilm is not None and "path" in saved["hyper_parameters"]["config"]["bilm"]:
+        options["bilm.path"] = str(bilm)
+    elif bilm is not None:
+        files = files_of(bilm) if isinstance(bilm, str | PathLike) else bilm
+        options |= zip(("bilm.options", "bilm.weights"), map(str, files), strict=True)
+    return Trained(saved, options)
 
 
 def _of_run(run: str, folders: Sequence[str | PathLike[str]]) -> Path:

@@ -162,7 +162,7 @@ def test_a_model_that_is_not_there_is_one_line(name, told):
         elmo_bench.load(name)
 
 
-def test_a_run_is_trained_and_its_model_and_its_scores_are_found_again(bench, stand_in):
+def test_a_run_is_trained_and_its_model_and_its_scores_are_found_again(bench, stand_in, monkeypatch):
     record = elmo_bench.train("toy", bench.overrides("seed=7", "task.fit.epochs=1"))
     assert (record.task, record.seed, record.arm) == ("toy", 7, "elmo")
     for name in (record.run, bench.results / record.checkpoint, record):
@@ -178,9 +178,26 @@ def test_a_run_is_trained_and_its_model_and_its_scores_are_found_again(bench, st
         elmo_bench.train("toy", bench.overrides("sede=7"))
     with pytest.raises(elmo_bench.UserError, match="is not recorded, and has no checkpoint"):
         elmo_bench.load(replace(record, path=None))
+    path = record.path.relative_to(bench.results.parent)
+    monkeypatch.chdir(bench.results.parent)
+    assert elmo_bench.load(path, task="toy").task == "toy"
     (bench.results / record.checkpoint).unlink()
     with pytest.raises(elmo_bench.UserError, match="the checkpoint of run .* is not here"):
         elmo_bench.load(record)
+
+
+def test_a_bilm_that_has_moved_is_named(bench, tmp_path):
+    files = tmp_path / "before" / "options.json", tmp_path / "before" / "weights.hdf5"
+    files[0].parent.mkdir()
+    elmo_bench.BiLM.open("mini").export(*files)
+    named = [f"bilm.{key}={path}" for key, path in zip(("options", "weights"), files, strict=True)]
+    record, rows = elmo_bench.train("toy", bench.overrides("task.fit.epochs=1", *named)), [{"tokens": ["ba", "de"]}]
+    expected = elmo_bench.load(record, task="toy").predict(rows)
+    moved = files[0].parent.rename(tmp_path / "after")
+    with pytest.raises(elmo_bench.UserError, match=r"no such file.*bilm=FOLDER.*bilm.options=FILE bilm.weights=FILE"):
+        elmo_bench.load(record, task="toy").predict(rows)
+    for bilm in (moved, (moved / "options.json", moved / "weights.hdf5")):
+        assert elmo_bench.load(record, task="toy", bilm=bilm).predict(rows) == expected
 
 
 def test_a_run_leaves_the_callers_process_as_it_was(bench, stand_in, monkeypatch):
