@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.characters import character_table
+from elmo_bench.commands.use import embed
 from tests.reference_bilm import PLAIN, STRANGE, Files, ReferenceBiLM, near, write_random
 
 pytestmark = pytest.mark.slow
@@ -47,6 +48,14 @@ def test_state_is_carried_row_by_row(files):
                 layers, states[row] = reference.sentence(sentence, states[row])
                 near(encoded[row], layers)
         bilm.reset_state()
+
+
+def test_embed_says_that_lines_of_one_group_carry_nothing(small, tmp_path, call):
+    options, weights = small
+    (tmp_path / "text.txt").write_text("a boat\na cat\n")
+    given = f"options={options} weights={weights} input={tmp_path}/text.txt output={tmp_path}/out.hdf5 state=carry"
+    assert "every line began from zeros, for all are one group; group=1 carries" in call(embed, *given.split())[2]
+    assert "began from zeros" not in call(embed, *given.split(), "group=1")[2]
 
 
 def test_every_part_of_the_architecture_is_felt(tmp_path):

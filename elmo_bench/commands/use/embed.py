@@ -126,6 +126,11 @@ def main() -> None:
     bilm = BiLM.from_files(*files, *ways)
     count = embed(bilm, source, output, given["group"])
     print(f"{count} line{'s' * (count != 1)} -> {given['output']}", file=sys.stderr)
+    if bilm.state == "carry" and 1 < count <= given["group"]:
+        print(
+            "state=carry: every line began from zeros, for all are one group; group=1 carries from each to the next",
+            file=sys.stderr,
+        )
     if bilm.precision != "fp32":
         print(_stated(bilm, source), file=sys.stderr)
 
