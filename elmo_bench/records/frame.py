@@ -16,15 +16,17 @@ from elmo_bench.system.errors import UserError
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-COLUMNS = ["task", "scale", "arm", "variant", "vectors", "bilm", "seed", "split", "metric", "value", "run"]
+COLUMNS = ["task", "scale", "arm", "variant", "vectors", "bilm", "data", "seed", "split", "metric", "value", "group",
+           "run"]  # fmt: skip
 
 
 def results(folder: str | PathLike[str] | None = None) -> DataFrame:
     """A row for each run, split and metric.
 
     Columns: task, scale, arm ("baseline" or "elmo"), variant (what else the run changes of its task's configuration, as
-    "key=value key=value"), vectors, bilm (None for a baseline), seed, split ("dev" or "test"), metric, value (percent),
-    run (its id).
+    "key=value key=value"), vectors, bilm (None for a baseline), data (your own files, empty with the scale's), seed,
+    split ("dev" or "test"), metric, value (percent), group (the same for runs that differ in their seed alone, whatever
+    files of one name they read), run (its id).
 
     Args:
         folder: of results; None: your own, results/own. "results" in a checkout: the reference runs.
@@ -45,10 +47,11 @@ def frame_of(records: Iterable[Record]) -> DataFrame:
     from pandas import DataFrame
 
     rows = [
-        (run.task, run.scale, run.arm, variant, run.vectors, run.bilm_name, run.seed, split, metric, float(value),
-         run.run)
+        (run.task, run.scale, run.arm, variant, run.vectors, run.bilm_name, data, run.seed, split, metric,
+         float(value), run.group, run.run)
         for run in records
         for variant in [" ".join(f"{key}={words}" for key, words in changes_in_words(run.variant).items())]
+        for data in [" ".join(run.own_data.values())]
         for split, metrics in run.metrics.items()
         for metric, value in metrics.items()
     ]  # fmt: skip

@@ -7,6 +7,7 @@ import pytest
 
 import elmo_bench
 from elmo_bench.commands.compare import export as command
+from elmo_bench.records.frame import frame_of
 from elmo_bench.reporting.pages.export import latex
 from elmo_bench.reporting.section import Section
 from elmo_bench.system import places
@@ -50,6 +51,14 @@ def test_runs_that_differ_have_other_variants_and_those_on_a_part_are_left_out_o
         "callbacks.mine=One callbacks.mine.size=3",
         "callbacks.mine=Other callbacks.mine.size=3",
     }
+
+
+def test_runs_on_other_data_are_told_apart():
+    here, mine = fake("none"), fake("none", group="mine")
+    mine.config["task"] |= {"name": "ner", "data": {"train": "<elsewhere>/mine.txt"}}
+    mine.config["scale"] |= {"name": "open"}
+    table = frame_of([here, mine])
+    assert {*zip(table["data"], table["group"], strict=True)} == {("", here.group), ("mine.txt", mine.group)}
 
 
 def test_signs_of_latex_are_escaped_and_columns_may_share_a_name():

@@ -170,7 +170,7 @@ def test_a_run_is_trained_and_its_model_and_its_scores_are_found_again(bench, st
         assert trained.task == "toy"
         assert sum(each.numel() for each in trained.model.parameters()) == record.parameters
     table = elmo_bench.results(bench.results)
-    assert list(table) == "task scale arm variant vectors bilm seed split metric value run".split()
+    assert list(table) == "task scale arm variant vectors bilm data seed split metric value group run".split()
     assert len(table) == sum(map(len, record.metrics.values()))
     test = table[(table.split == "test") & (table.metric == record.monitor)]
     assert test["value"].tolist() == [record.metrics["test"][record.monitor]]
@@ -271,6 +271,6 @@ def test_all_committed_records_are_in_the_table():
 
 def test_no_results_are_an_empty_table(tmp_path, monkeypatch):
     monkeypatch.setattr(places, "OWN", tmp_path / "own")
-    assert elmo_bench.results().shape == (0, 11)
+    assert elmo_bench.results().shape == (0, 13)
     (tmp_path / "runs").mkdir()
-    assert elmo_bench.results(tmp_path).shape == (0, 11)
+    assert elmo_bench.results(tmp_path).shape == (0, 13)
