@@ -269,8 +269,8 @@ def published(root: Path) -> list[Path]:
     return sorted(root.glob("wandb/offline-run-*"))
 
 
-def publish(root: Path):
-    return publishing.publish(store.read_all(root), root, root, "p", None)
+def publish(root: Path, project: str = "p"):
+    return publishing.publish(store.read_all(root), root, root, project, None)
 
 
 def test_every_record_is_published_once(tmp_path):
@@ -293,6 +293,15 @@ def test_every_record_is_published_once(tmp_path):
     before = [path.stat().st_mtime_ns for path in published(tmp_path)]
     assert publish(tmp_path) == {publishing.THERE: 2}
     assert [path.stat().st_mtime_ns for path in published(tmp_path)] == before
+
+
+def test_a_record_is_published_once_to_each_project(tmp_path):
+    save(tmp_path, finished())
+    assert publish(tmp_path) == {publishing.WRITTEN: 1}
+    time.sleep(1)  # the folder of a run is named by the second
+    assert publish(tmp_path, "other") == {publishing.WRITTEN: 1}
+    assert len(published(tmp_path)) == 2
+    assert publish(tmp_path) == publish(tmp_path, "other") == {publishing.THERE: 1}
 
 
 def test_a_record_that_has_changed_replaces_its_offline_run(tmp_path):

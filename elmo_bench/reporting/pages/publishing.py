@@ -16,7 +16,7 @@ from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.wandb_runs import Server, brief, has_key, opened, say
 
-DIGEST = "published.sha256"  # in the folder of an offline run that is whole: the digest of its record
+DIGEST = "published.sha256"  # in the folder of a whole offline run: the digest of its record, and its project
 DASHBOARDS = "dashboards.json"  # where the workspace and the report are, so that they are written once
 WRITTEN, UPDATED, THERE, LOGGED, FAILED = "written", "updated", "already there", "logged while they trained", "failed"
 
@@ -42,7 +42,7 @@ def publish(
     known = on_server(project, entity) if has_key() else {}
     counts, missing = Counter(), []
     for record in records:
-        if _there(record, folder, known):
+        if known.get(record.run) == wandb_record.digest(record) or _written(record, folder, project, entity):
             counts[THERE] += 1
         else:
             missing.append(record)
@@ -73,7 +73,8 @@ def _publish(
     if unsynced(work, record.run):
         return LOGGED
     for earlier in unsynced(folder, record.run):
-        shutil.rmtree(earlier)
+        if _mark(earlier)[1:] in ([], [_place(project, entity)]):  # not whole, or of this project
+            shutil.rmtree(earlier)
     run = opened(
         folder, load=False, project=project, entity=entity, **wandb_record.arguments(record, wandb_record.group(record))
     )
@@ -85,7 +86,7 @@ def _publish(
     if run.run is None or where is None:
         return FAILED
     if offline:
-        write_text(where / DIGEST, wandb_record.digest(record) + "\n")
+        write_text(where / DIGEST, f"{wandb_record.digest(record)} {_place(project, entity)}\n")
     return UPDATED if record.run in known else WRITTEN
 
 
@@ -95,13 +96,20 @@ def _items(results_root: Path, record: Record) -> Any:
     return items.read(path).get("test") if path.is_file() else None
 
 
-def _there(record: Record, folder: Path, known: Mapping[str, str | None]) -> bool:
-    """Whether the server or the folder has a run of this very record."""
-    digest = wandb_record.digest(record)
-    marks = [path / DIGEST for path in folder.glob(f"wandb/offline-run-*-{record.run}")]
-    return known.get(record.run) == digest or any(
-        mark.is_file() and mark.read_text().strip() == digest for mark in marks
-    )
+def _written(record: Record, folder: Path, project: str, entity: str | None) -> bool:
+    """Whether the folder has a run of this very record for this project."""
+    wanted = [wandb_record.digest(record), _place(project, entity)]
+    return any(_mark(path) == wanted for path in folder.glob(f"wandb/offline-run-*-{record.run}"))
+
+
+def _place(project: str, entity: str | None) -> str:
+    return f"{entity or ''}/{project}"
+
+
+def _mark(path: Path) -> list[str]:
+    """The digest of the record of an offline run, and its project; empty if the run is not whole."""
+    mark = path / DIGEST
+    return mark.read_text().strip().split(maxsplit=1) if mark.is_file() else []
 
 
 def unsynced(folder: Path, run: str = "*") -> list[Path]:
