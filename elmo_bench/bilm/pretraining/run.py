@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import fields
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,7 @@ def make_recipe(cfg: DictConfig, root: Path | None = None) -> Recipe:
 
     Args:
         cfg: the block.
-        root: the folder of the text. Other files of the recipe that are not there may be in the current folder.
+        root: the folder of the text. Files that are not there may be in the current folder.
     """
     values: dict[str, Any] = OmegaConf.to_container(cfg, resolve=True)  # type: ignore[assignment]
     for key in ("text", "heldout"):
@@ -142,6 +143,8 @@ def make_recipe(cfg: DictConfig, root: Path | None = None) -> Recipe:
         if key == "text" and not listed:
             raise UserError("recipe.text names no file")
         values[key] = [(each, None) if isinstance(each, str) else tuple(each) for each in listed]
+        if root is not None:
+            values[key] = [(_below(path, root), *tokens) for path, *tokens in values[key]]
     values["betas"] = tuple(values.get("betas", (0.9, 0.99)))
     for key in ("words", "start", "parent"):
         if root is not None and values.get(key) is not None:
@@ -156,7 +159,12 @@ def _below(value: Any, root: Path) -> Any:
     """A path below `root`, or that of the current folder where only this one exists; also of each of a list."""
     if not isinstance(value, str):
         return tuple(_below(each, root) for each in value)
-    return os.path.abspath(value) if os.path.exists(value) and not (root / value).exists() else value
+    return os.path.abspath(value) if _there(value) and not _there(str(root / value)) else value
+
+
+def _there(path: str) -> bool:
+    """Whether there is such a file or folder, or one of such a pattern."""
+    return os.path.exists(path) or bool(glob(path))
 
 
 def is_of(card: dict[str, Any], recipe: Recipe, root: Path) -> bool:

@@ -50,6 +50,19 @@ def test_a_vocabulary_of_hardly_any_word_of_the_text_is_refused(text, change):
         Trainer(make_recipe(cfg, text), text, text / "work")
 
 
+def test_files_are_looked_up_below_the_root_and_then_in_the_current_folder(text, tmp_path, monkeypatch):
+    here = tmp_path / "here"
+    here.mkdir()
+    for name in ("text.txt", "mine.txt", "more-1.txt"):
+        (here / name).write_text("a dog\n")
+    monkeypatch.chdir(here)
+    cfg = pages.compose(["pretrain=mini"], "pretrain").recipe
+    cfg.text, cfg.heldout = ["text.txt", ["mine.txt", 5], "more-*"], "nosuch.txt"
+    recipe = make_recipe(cfg, text)
+    assert recipe.text == [("text.txt", None), (f"{here}/mine.txt", 5), (f"{here}/more-*", None)]
+    assert recipe.heldout == [("nosuch.txt", None)]
+
+
 @pytest.mark.parametrize("scale", ["mini", "open", "original"])
 @pytest.mark.parametrize("plus", ["", "+", "++"])
 def test_every_key_of_a_recipe_can_be_typed_on_every_page(scale, plus):
