@@ -50,6 +50,9 @@ class SkipInitialValues(TorchFunctionMode):
 class BiLM(nn.Module):
     """A bidirectional language model with the released architecture.
 
+    Weights may change between two calls: by `load_state_dict`, an optimiser, or in place under `torch.no_grad()`. A write
+    through a parameter's `.data` may go unnoticed: the vectors are then still those of the earlier weights.
+
     Args:
         options: sizes.
         state: the initial state of every sentence. "zero": zeros. "warm": the state after eight empty sentences.
