@@ -48,7 +48,7 @@ class SkipInitialValues(TorchFunctionMode):
 
 
 class BiLM(nn.Module):
-    """A bidirectional language model with the released architecture.
+    """A bidirectional language model with the released architecture; called like `layers`.
 
     Weights may change between two calls: by `load_state_dict`, an optimiser, or in place under `torch.no_grad()`. A write
     through a parameter's `.data` may go unnoticed: the vectors are then still those of the earlier weights.
@@ -69,6 +69,11 @@ class BiLM(nn.Module):
 
     def __init__(self, options: Options, state: str = "warm", token_budget: int | None = None):
         super().__init__()
+        if not isinstance(options, Options):
+            raise UserError(
+                f'BiLM({options!r}) has no weights: BiLM.from_files("options.json", "weights.hdf5") opens files, and '
+                'BiLM.open("open") a biLM by its name or its folder'
+            )
         if state not in STATES:
             raise UserError(f"state is {state!r}; known: {', '.join(STATES)}")
         self.options, self.state, self.token_budget = options, state, token_budget
@@ -202,8 +207,16 @@ class BiLM(nn.Module):
 
         Returns:
             (B, L+1, T, 2P) on the module's device, T the longest sentence.
+
+        Raises:
+            UserError: a sentence is no list of words.
         """
+        sentences = _listed(sentences)
         return padded(self._run(sentences), [len(sentence) for sentence in sentences])
+
+    def forward(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        """As `layers`."""
+        return self.layers(sentences)
 
     def difference(self, sentences: Sequence[Sequence[str]]) -> float:
         """The largest difference of the layers of some sentences from those in fp32."""

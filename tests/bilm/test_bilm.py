@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.characters import character_table
 from elmo_bench.commands.use import embed
+from elmo_bench.system.errors import UserError
 from tests.reference_bilm import PLAIN, STRANGE, Files, ReferenceBiLM, near, write_random
 
 pytestmark = pytest.mark.slow
@@ -146,8 +147,15 @@ def test_nothing_in_nothing_out(files):
 
 
 def test_a_string_is_no_sentence(small):
-    with pytest.raises(TypeError, match="split"):
+    with pytest.raises(UserError, match=r"sentences\[0\] is no list of words; split"):
         BiLM.from_files(*small).layers(["not split"])  # type: ignore[list-item]
+
+
+def test_a_bilm_is_called_like_its_layers_and_opened_by_its_files(small):
+    bilm = BiLM.from_files(*small)
+    assert torch.equal(bilm(PLAIN), bilm.layers(PLAIN))
+    with pytest.raises(UserError, match=r'no weights: BiLM.from_files\("options.json", "weights.hdf5"\) opens files'):
+        BiLM(*map(str, small))  # type: ignore[arg-type]
 
 
 def test_budgets_bound_the_batches_not_the_answer(small):
