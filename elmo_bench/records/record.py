@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ class Started:
         """What the scale is, as its file says today, or as it said then."""
         return pages.written("scale", self.scale, "note") or self.config["scale"]["note"]
 
-    @property
+    @cached_property
     def own_data(self) -> dict[str, str]:
         """The names of the user's own files of data, by the key that was typed; empty with the scale's own data."""
         return {f"task.data.{split}": name for split, name in own_files(self.config).items()}
