@@ -50,8 +50,8 @@ class SkipInitialValues(TorchFunctionMode):
 class BiLM(nn.Module):
     """A bidirectional language model with the released architecture; called like `layers`.
 
-    Weights may change between two calls: by `load_state_dict`, an optimiser, or in place under `torch.no_grad()`. A write
-    through a parameter's `.data` may go unnoticed: the vectors are then still those of the earlier weights.
+    Weights may change between two calls: by `load_state_dict`, an optimiser, or in place under `torch.no_grad()`. What
+    is written through a parameter's `.data` may go unnoticed: the vectors are then those of the earlier weights.
 
     Args:
         options: sizes.

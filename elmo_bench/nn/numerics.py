@@ -87,7 +87,7 @@ def tf32(allowed: bool) -> Iterator[None]:
         yield
     finally:
         torch.set_float32_matmul_precision(older[0])
-        cudnn.allow_tf32 = older[1]
+        torch.backends.cudnn.allow_tf32 = older[1]
         for place, precision in zip(places, newer, strict=True):
             place.fp32_precision = precision
 
