@@ -13,11 +13,11 @@ PINNED = the version of constraints.txt, its CPU build where there is no NVIDIA 
 
 # Nothing reads a key of the configuration that is typed as a variable of make, nor a variable that is misspelt: they
 # would be passed over in silence. Names with a _ may be variables of the environment.
-KNOWN = TASK SCALE SEEDS N NAME ON ARGS PYTHON TORCH FOR SHELL
+KNOWN = TASK SCALE SEEDS N NAME ON ARGS PYTHON TORCH FOR
 TYPED := $(foreach each,$(.VARIABLES),$(if $(findstring command line,$(origin $(each))),$(each)))
-KEY := $(if $(strip $(TYPED)),$(shell printf '%s\n' $(filter-out $(KNOWN),$(TYPED)) | grep -x -e '[a-z].*' -e '[A-Z]*' | head -n 1))
+KEY := $(if $(strip $(TYPED)),$(shell printf '%s\n' $(filter-out $(KNOWN) RUN SHELL,$(TYPED)) | grep -x -e '[a-z].*' -e '[A-Z]*' | head -n 1))
 ifneq ($(KEY),)
-$(error $(KEY)=...: make passes over it; its variables are $(filter-out SHELL,$(KNOWN)); keys of a run go into ARGS, as in ARGS="seed=3 elmo.dropout=0.2")
+$(error $(KEY)=...: make passes over it; its variables are $(KNOWN); keys of a run go into ARGS, as in ARGS="seed=3 elmo.dropout=0.2")
 endif
 
 # DATA_ROOT reaches the commands through the environment, whatever characters are in it; empty means none.
