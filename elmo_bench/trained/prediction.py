@@ -8,7 +8,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.bilm.card import files_of
 from elmo_bench.configuration import pages
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
@@ -67,6 +66,8 @@ def _opened(saved: dict[str, Any], options: dict[str, Any], bilm: Any) -> Traine
     if bilm is not None and "path" in saved["hyper_parameters"]["config"]["bilm"]:
         options["bilm.path"] = str(bilm)
     elif bilm is not None:
+        from elmo_bench.bilm.card import files_of  # its package imports torch
+
         files = files_of(bilm) if isinstance(bilm, str | PathLike) else bilm
         options |= zip(("bilm.options", "bilm.weights"), map(str, files), strict=True)
     return Trained(saved, options)
