@@ -60,10 +60,14 @@ def tags(record: Started) -> list[str]:
 
 
 def configuration(record: Started) -> dict[str, Any]:
-    """The run's configuration, and what identifies the run; paths of a machine are in neither."""
+    """The run's configuration, and what identifies the run; paths of a machine are in neither.
+
+    Charts group by the label: runs with the same arm may differ in all else.
+    """
     left_out = ("logger", "launcher", "sweeper")
     config = {key: value for key, value in record.config.items() if key not in left_out}
-    return config | {"arm": record.arm, "variant": record.variant, "record": about(record)}
+    named = {"arm": record.arm, "variant": record.variant, "label": label_of(record)}
+    return config | named | {"record": about(record)}
 
 
 def about(record: Started) -> dict[str, Any]:

@@ -358,7 +358,7 @@ def test_the_workspace_shows_the_metrics_that_runs_log():
     records = [finished(), finished(2, scale="mini")]
     made = json.loads(dashboards.workspace("me", "p", records)._to_model().model_dump_json(by_alias=True))
     (runs,) = made["spec"]["section"]["runSets"]
-    assert [group["name"] for group in runs["grouping"]] == ["table.value", "arm.value"]
+    assert [group["name"] for group in runs["grouping"]] == ["table.value", "label.value"]
     sections = {each["name"]: each["panels"] for each in made["spec"]["section"]["panelBankConfig"]["sections"]}
     assert list(sections) == ["Scores", "Training", "Layer weights", "Cost"]
     shown = {name for panels in sections.values() for panel in panels for name in panel["config"]["metrics"]}
@@ -373,8 +373,9 @@ def test_the_report_has_the_tables_and_the_curves_of_every_task():
     assert "## ner, scale mini" in made.blocks[1].text
     grids = [block for block in made.blocks if isinstance(block, wr.PanelGrid)]
     assert [grid.runsets[0].filters for grid in grids] == [
-        "Tags() in ['ner'] and Tags() in ['mini']", "Tags() in ['ner'] and Tags() in ['open']",
+        "Tags() in ['ner'] and Tags() in ['open']", "Tags() in ['ner'] and Tags() in ['mini']",
     ]  # fmt: skip
+    assert {*map(str, grids[0].runsets[0].groupby)} == {"config.label"}
 
 
 def test_a_dashboard_that_w_and_b_does_not_save_is_one_line(tmp_path, monkeypatch):

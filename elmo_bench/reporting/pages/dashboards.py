@@ -17,7 +17,7 @@ INSTALL = "the workspace and the report need wandb-workspaces: pip install 'elmo
 
 
 def workspace(entity: str, project: str, records: Iterable[Record]) -> Any:
-    """A workspace whose sections are scores, training, layer weights and cost; runs are grouped by table and arm.
+    """A workspace whose sections are scores, training, layer weights and cost; runs are grouped by table and label.
 
     Raises:
         UserError: the extra is not installed.
@@ -25,12 +25,12 @@ def workspace(entity: str, project: str, records: Iterable[Record]) -> Any:
     ws, wr = _library()
     panels = _panels(wr, list(records))
     sections = [ws.Section(name=name, panels=each, is_open=True) for name, each in panels.items()]
-    groups = ws.RunsetSettings(groupby=[ws.Config("table"), ws.Config("arm")])
+    groups = ws.RunsetSettings(groupby=[ws.Config("table"), ws.Config("label")])
     return ws.Workspace(name=NAME, entity=entity, project=project, sections=sections, runset_settings=groups)
 
 
 def report(entity: str, project: str, records: Iterable[Record]) -> Any:
-    """A report: the tables of the records, then for every task and scale the panels of its runs, grouped by arm.
+    """A report: the tables of the records, then for every task and scale the panels of its runs, grouped by label.
 
     Raises `UserError` as `workspace`.
     """
@@ -68,7 +68,7 @@ def _grid(wr: Any, entity: str, project: str, records: Sequence[Record]) -> Any:
     """The panels of one task at one scale."""
     task, scale = records[0].task, records[0].scale
     filters = f"Tags() in ['{task}'] and Tags() in ['{scale}']"
-    runs = wr.Runset(entity=entity, project=project, name=f"{task}, {scale}", filters=filters, groupby=["config.arm"])
+    runs = wr.Runset(entity=entity, project=project, name=f"{task}, {scale}", filters=filters, groupby=["config.label"])
     return wr.PanelGrid(runsets=[runs], panels=[panel for each in _panels(wr, records).values() for panel in each])
 
 
