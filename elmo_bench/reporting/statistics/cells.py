@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from elmo_bench.configuration.tables import Column, Setting, in_order
 from elmo_bench.records.query import in_words, normal
 from elmo_bench.records.record import Record
-from elmo_bench.reporting.statistics.groups import Group, candidates, of_setting, weight
+from elmo_bench.reporting.statistics.groups import Group, candidates, weight
 from elmo_bench.sweeps import pages as sweeps
 from elmo_bench.sweeps.request import SweepRequest
 
@@ -104,9 +104,8 @@ def content(
 def _cells(axes: Axes, task: str, changes: Setting, seeds: Sequence[int], records: Sequence[Record]) -> list[Cell]:
     found, whole = [], next((record for record in records if record.fraction == 1), None)
     settings = [changes | row.of | column.of for row, column in axes.pairs]
-    records = _of_one_kind(records, settings)
-    for (row, column), setting in zip(axes.pairs, settings, strict=True):
-        group = of_setting(records, setting)
+    groups = _of_one_kind([candidates(records, setting) for setting in settings])
+    for (row, column), setting, group in zip(axes.pairs, settings, groups, strict=True):
         there = {record.seed for record in group.records} if group else set()
         impossible = group is None and whole is not None and not whole.fills_batch(setting.get("fraction", 1))
         missing = () if impossible else tuple(seed for seed in seeds if seed not in there)
@@ -114,18 +113,18 @@ def _cells(axes: Axes, task: str, changes: Setting, seeds: Sequence[int], record
     return found
 
 
-def _of_one_kind(records: Sequence[Record], settings: Sequence[Setting]) -> list[Record]:
-    """The runs of settings that compare, beginning with those of most `weight`.
+def _of_one_kind(found: Sequence[Sequence[Group]]) -> list[Group | None]:
+    """Of the groups found for each setting the one of most `weight` among those that compare with the others'.
 
     They have the same data, and the same files of a biLM or of word vectors that has one name.
     """
-    groups = {group.first.run: group for setting in settings for group in candidates(records, setting)}
-    kept, files = list[Record](), dict[tuple, Any]()
+    groups = {group.first.run: group for among in found for group in among}
+    kept, files = set[str](), dict[tuple, Any]()
     for group in sorted(groups.values(), key=weight, reverse=True):
         ours = _files(group.first)
         if all(files.get(kind, value) == value for kind, value in ours.items()):
-            kept, files = kept + group.records, files | ours
-    return kept
+            kept, files = kept | {group.first.run}, files | ours
+    return [max((each for each in among if each.first.run in kept), key=weight, default=None) for among in found]
 
 
 def _files(run: Record) -> dict[tuple, Any]:
