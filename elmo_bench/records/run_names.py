@@ -20,12 +20,12 @@ def label(where: str, variant: Mapping[str, Any]) -> str:
         variant: the changes, by dotted key.
     """
     arm, places = ("baseline", []) if where == "none" else ("+ELMo", [where])
-    details = "; ".join([*places, *filter(None, [", ".join(_changes(variant))])])
-    return f"{arm} ({details})" if details else arm
+    details = "; ".join([*places, *filter(None, [_changes(variant)])])
+    return with_changes(arm, details)
 
 
-def _changes(variant: Mapping[str, Any]) -> list[str]:
-    return [_change(key, words) for key, words in changes_in_words(variant).items() if key != "elmo.where"]
+def _changes(variant: Mapping[str, Any]) -> str:
+    return ", ".join(_change(key, words) for key, words in changes_in_words(variant).items() if key != "elmo.where")
 
 
 def _change(key: str, words: str) -> str:
@@ -68,10 +68,14 @@ def label_of(run: Started) -> str:
     return label(run.where, run.variant | run.own_data)
 
 
-def task_of(run: Started) -> str:
-    """The task of a run, and what it has that is not the scale's: "ner", "ner (biLM mine, task.data.train=a.txt)"."""
-    changes = ", ".join(_changes(run.variant | run.own_data))
-    return f"{run.task} ({changes})" if changes else run.task
+def changes_of(run: Started) -> str:
+    """What a run has that is not the scale's: "biLM mine, task.data.train=a.txt"; "" if there is nothing."""
+    return _changes(run.variant | run.own_data)
+
+
+def with_changes(name: str, changes: str) -> str:
+    """ "ner (biLM mine)", or the name alone."""
+    return f"{name} ({changes})" if changes else name
 
 
 def run_name(task: str, scale: str, arm: str, seed: int) -> str:

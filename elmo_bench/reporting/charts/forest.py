@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from elmo_bench.records.run_names import with_changes
 from elmo_bench.reporting.charts.svg import COLOURS, FAINT, INK, Chart, axes_in, tip
 from elmo_bench.reporting.statistics.outcomes import Comparison
 from elmo_bench.reporting.statistics.scores import gain_of_paper
@@ -27,7 +28,8 @@ def forest(name: str, title: str, scales: Mapping[str, Sequence[Comparison]]) ->
 
 def _row(main: Comparison) -> dict[str, Any]:
     low, high = (None if end is None else round(end, 2) for end in main.test.interval or (None, None))
-    return {"task": main.title, "gain": round(main.test.mean, 2), "low": low, "high": high,
+    changes = {"changes": main.changes} if main.changes else {}
+    return {"task": main.task, **changes, "gain": round(main.test.mean, 2), "low": low, "high": high,
             "seeds": min(main.test.seeds), "paper": gain_of_paper(main.treated.first)}  # fmt: skip
 
 
@@ -35,7 +37,7 @@ def _in_words(row: Mapping[str, Any]) -> str:
     certain = "no interval" if row["low"] is None else f"95 % interval {row['low']:+.2f} to {row['high']:+.2f}"
     many = "1 seed" if row["seeds"] == 1 else f"{row['seeds']} seeds"
     paper = "" if row["paper"] is None else f", the paper {row['paper']:+.2f}"
-    return f"{row['task']} {row['gain']:+.2f} points, {certain}, {many}{paper}"
+    return f"{with_changes(row['task'], row.get('changes', ''))} {row['gain']:+.2f} points, {certain}, {many}{paper}"
 
 
 def _draw(figure: Figure, data: Mapping[str, Any]) -> None:
@@ -50,10 +52,10 @@ def _draw_panel(axes: Axes, panel: Mapping[str, Any]) -> None:
     axes.axvline(0, color=INK, linewidth=0.8)
     for y, row in enumerate(rows):
         _draw_row(axes, y, row)
-    names = [row["task"].split(" (") for row in rows]  # what is in brackets, the tip and the alternative text say
-    axes.set_yticks(range(len(rows)), [name + "*" * bool(own) for name, *own in names])
+    marks = ["*" * ("changes" in row) for row in rows]  # the tip and the alternative text say which
+    axes.set_yticks(range(len(rows)), [row["task"] + mark for row, mark in zip(rows, marks, strict=True)])
     axes.set(ylim=(len(rows) - 0.5, -0.5), title=panel["title"])
-    other = "   * other biLM, vectors or data" if any(own for _, *own in names) else ""
+    other = "   * other biLM, vectors or data" if any(marks) else ""
     axes.set_xlabel(f"gain of +ELMo on test, points\n◆ the paper   ○ one seed{other}", fontsize=8)
     axes.tick_params(axis="y", length=0)
 

@@ -83,6 +83,6 @@ def _cell(main: Comparison) -> Number:
     lines = [
         f"{interval(main.test)}, {sure}".removeprefix(", "),
         f"{before:.2f} → {after:.2f}" + (f", {seeds} seeds" if seeds > 1 else ""),
-        main.title.removeprefix(main.task).strip(" ()"),
+        main.changes,
     ]
     return Number(f"{main.test.mean:+.2f}", runs_of(main.treated, main.control), tuple(filter(None, lines)))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from elmo_bench.records.query import is_control, is_main
 from elmo_bench.records.record import Record
-from elmo_bench.records.run_names import task_of
+from elmo_bench.records.run_names import changes_of, with_changes
 from elmo_bench.reporting.statistics.gains import Gain, gain
 from elmo_bench.reporting.statistics.groups import Group, in_groups, same_inputs, weight, weight_of_pair
 from elmo_bench.system.errors import UserError
@@ -29,9 +29,14 @@ class Comparison(NamedTuple):
         return self.treated.first.task
 
     @property
+    def changes(self) -> str:
+        """The biLM, word vectors and data that are not the scale's, in words."""
+        return changes_of(self.treated.first)
+
+    @property
     def title(self) -> str:
-        """The task, and the biLM, word vectors and data that are not the scale's."""
-        return task_of(self.treated.first)
+        """The task, and these changes."""
+        return with_changes(self.task, self.changes)
 
     @property
     def is_main(self) -> bool:

@@ -8,6 +8,7 @@ from math import isinf
 
 from elmo_bench.configuration import tables
 from elmo_bench.configuration.pages import title
+from elmo_bench.records.run_names import with_changes
 from elmo_bench.records.store import place
 from elmo_bench.reporting.section import Number, Section, inert, pipes
 from elmo_bench.reporting.statistics.findings import (
@@ -62,7 +63,7 @@ def families(found: Sequence[Evaluated], mains: Sequence[Comparison]) -> str:
         if any(row.verdict == kind for _, row, _ in tested)
     ]
     clear = [
-        (each.title.replace(each.task, title(each.task), 1), corrected[each.task])
+        (with_changes(title(each.task), each.changes), corrected[each.task])
         for each in mains
         if verdict(each.test) == "clear"
     ]
