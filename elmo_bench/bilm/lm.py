@@ -27,6 +27,7 @@ from elmo_bench.bilm.kernels.lstm import States
 from elmo_bench.bilm.lstm import cell
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.files import open_text
 
 FARTHEST = 700  # nats; their exponential is finite
@@ -241,6 +242,7 @@ def read_lm(options: Path, weights: Path) -> tuple[BidirectionalLM, list[str]]:
     bilm = BiLM.from_files(options, weights, state="carry")
     words = read_vocabulary(vocabulary)
     lm = BidirectionalLM(bilm, len(words))
+    limits.regular(path)
     try:
         softmax = load_file(path)
         lm.softmax.load_state_dict({"weight": softmax["weight"]})

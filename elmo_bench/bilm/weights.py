@@ -7,6 +7,7 @@ input) as in torch, so most are transposed.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -88,6 +89,8 @@ def load_weights(module: nn.Module, options: Options, path: str | PathLike[str])
             )
         if not torch.isfinite(ours[name]).all():
             raise UserError(f"{name!r} has values that are not finite; the file is damaged", path)
+        if len(shape) > 1 and not ours[name].any():
+            raise UserError(f"{name!r} is zero everywhere; the file was not written to its end", path)
     if extra := sorted(set(ours) - set(expected)):
         raise UserError(f"unknown weight {extra[0]!r}; do the weights belong to these options?", path)
     module.load_state_dict(ours, assign=True)
@@ -161,14 +164,23 @@ def _read_hdf5(module: nn.Module, options: Options, path: Path) -> dict[str, Ten
 
 
 def _datasets(file: h5py.File) -> set[str]:
-    """Names of all datasets in the file itself; soft and external links are not followed."""
-    names: set[str] = set()
+    """Names of all datasets in the file itself; soft and external links are not followed.
 
-    def visit(name: str, item: h5py.HLObject) -> None:
-        if isinstance(item, h5py.Dataset):
-            names.add(name)
-
-    file.visititems(visit)
+    Raises:
+        ValueError: groups in groups without an end, or more of them than any biLM has.
+    """
+    names, groups, left = set(), [(0, "", file)], limits.NODES
+    while groups:
+        level, place, group = groups.pop()
+        left -= len(group)
+        if left < 0 or level > limits.LEVELS:
+            raise ValueError(f"more groups than those of a biLM, below {place[:40]}")
+        for name in group:
+            item = group[name] if isinstance(group.get(name, getlink=True), h5py.HardLink) else None
+            if isinstance(item, h5py.Dataset):
+                names.add(place + name)
+            elif isinstance(item, h5py.Group):
+                groups.append((level + 1, f"{place}{name}/", item))
     return names
 
 
@@ -183,6 +195,10 @@ def _numbers(file: h5py.File, name: str, shape: tuple[int, ...], path: Path) -> 
             "do options and weights belong together?",
             path,
         )
+    chunks = dataset.chunks and math.prod(-(-size // chunk) for size, chunk in zip(shape, dataset.chunks, strict=True))
+    written = dataset.id.get_num_chunks() == chunks if chunks else dataset.id.get_storage_size() >= dataset.nbytes
+    if not written:  # HDF5 reads zeros there
+        raise UserError(f"dataset {name!r} was not written to its end; export or download the weights again", path)
     with np.errstate(over="ignore"):  # overflow to infinity is reported by the caller
         return torch.from_numpy(dataset[()].astype(np.float32))
 

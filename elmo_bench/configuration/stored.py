@@ -18,6 +18,7 @@ from omegaconf import OmegaConf
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import yaml_text
+from elmo_bench.system.storage.files import read_text
 
 NAMING = "_target_", "maker"  # keys whose value becomes a class
 SIZE, DEPTH = 10_000, 30  # the most values and levels; a run's has some hundred values on seven levels
@@ -84,9 +85,7 @@ def _known(block: Any, name: Any, task: str | None) -> bool:
 def _on_pages(conf: tuple[Path, ...], task: str | None) -> frozenset[tuple[str, str]]:
     """The names in all configuration files, or on those of a task, each with the key of its block."""
     wanted = ["**/*.yaml"] if task is None else [f"task/{task}.yaml", f"task/{task}/*.yaml"]
-    pages = {
-        page: page.read_text(encoding="utf-8") for folder in conf for pattern in wanted for page in folder.glob(pattern)
-    }
+    pages = {page: read_text(page) for folder in conf for pattern in wanted for page in folder.glob(pattern)}
     naming = [page for page, text in pages.items() if any(key in text for key in NAMING)]
     return frozenset(named for page in naming for named in _named(yaml_text.read(page), page.parent.name))
 

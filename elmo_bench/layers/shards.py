@@ -21,6 +21,7 @@ import numpy as np
 
 from elmo_bench.layers.stored import DIGEST_BYTES, DTYPE, Blocks, digest
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.disk import steady
 from elmo_bench.system.storage.files import replacing
 from elmo_bench.system.storage.integrity import UNREADABLE, check_archive
@@ -78,6 +79,7 @@ class Shards:
         check_archive(index, "removed")
         with open(index, "rb") as file, np.load(file, allow_pickle=False) as arrays:
             digests, offsets, tokens, checksums = (arrays[n] for n in ("digests", "offsets", "tokens", "checksums"))
+        limits.regular(index.with_suffix(".bin"))
         data = np.memmap(index.with_suffix(".bin"), dtype=DTYPE, mode="r")
         if not len(digests) == len(offsets) == len(tokens) == len(checksums):
             raise ValueError("columns of different lengths")

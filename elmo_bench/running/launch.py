@@ -123,10 +123,11 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     """Under the lock of the run's work folder."""
     from elmo_bench.records import items
     from elmo_bench.running.run import run_once
-    from elmo_bench.running.unfinished import clear, is_whole
+    from elmo_bench.running.unfinished import FORCED, LAST, check_place, clear, is_whole
 
+    check_place(folder)
     typed = _check(run, folder)
-    forced = folder / "forced"  # marks a forced run as begun, so that it is resumed and not started again
+    forced = folder / FORCED  # marks a forced run as begun, so that it is resumed and not started again
     if run.force and not (forced.is_file() and is_whole(folder)):
         clear(folder)
         forced.touch()
@@ -137,7 +138,7 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     with writing(folder):
         record, scored = run_once(run, described, vectors, typed)
     store.write(path, record, {items.path_of(path): items.packed(scored)})
-    for part in (folder / "last.ckpt", forced):
+    for part in (folder / LAST, forced):
         part.unlink(missing_ok=True)
     print(f"{title(record)}: {summary(record)}; {path}", flush=True)
     return replace(record, path=path)

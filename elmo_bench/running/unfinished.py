@@ -11,9 +11,17 @@ from elmo_bench.records import items
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.integrity import check_archive, load_checkpoint
 
-LAST, BEST = "last.ckpt", "best.ckpt"  # in a run's work folder
+LAST, BEST, FORCED = "last.ckpt", "best.ckpt", "forced"  # in a run's work folder
+FILES = LAST, BEST, FORCED, items.DEV, items.PREDICTIONS
 REMEDY = items.RESTART
 PARTS = {"state_dict": dict, "history": list, "loops": dict, "optimizer_states": list, "lr_schedulers": list}
+
+
+def check_place(folder: Path) -> None:
+    """Raises `UserError` for what no run makes in its work folder: a pipe is waited for, a folder has a file's name."""
+    for path in folder.rglob("*"):
+        if path.exists() and not path.is_file() and (path.name in FILES or not path.is_dir()):
+            raise UserError("neither a file nor a folder that a run has made; move it away", path)
 
 
 def check(folder: Path) -> int:

@@ -18,6 +18,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from urllib3.exceptions import HTTPError
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.disk import writing
 
 CHUNK = 1 << 18  # bytes
@@ -60,6 +61,7 @@ def download(url: str, path: Path, limit: int, accept: Callable[[Path], str | No
     part = path.with_name(f"{path.name}.part")
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        limits.regular(part)
         resumed = part.exists()
         _fetch(url, part, limit, patience)
         wrong = accept(part)

@@ -1,16 +1,12 @@
 """`python -P start.py -m MODULE ...` is `python -m MODULE ...` that imports nothing from the current folder.
 
-In a folder with a `random.py`, plain `python -m` imports that one in the place of Python's own. `elmo_bench` and
-`tasks` are those of this copy of the project, even if another one is installed, as where .venv is a link.
+In a folder with a `random.py`, plain `python -m` imports that one in the place of Python's own, and so does an empty
+part of PYTHONPATH, as in `PYTHONPATH=$PYTHONPATH:FOLDER`. `elmo_bench` and `tasks` are those of this copy of the
+project, even if another one is installed, as where .venv is a link.
 """
 
-from __future__ import annotations
-
 import os
-import runpy
-import sys
-from importlib.machinery import ModuleSpec, PathFinder
-from typing import Any
+import sys  # nothing else is imported before `settle`: these two are Python's own, since it has loaded them itself
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
@@ -19,14 +15,31 @@ class Own:
     """Finds the packages of this copy of the project; Python asks it first."""
 
     @staticmethod
-    def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        return PathFinder.find_spec(name, [ROOT]) if name in ("elmo_bench", "tasks") else None
+    def find_spec(name: str, path: object = None, target: object = None):
+        if name not in ("elmo_bench", "tasks"):
+            return None
+        from importlib.machinery import PathFinder
+
+        return PathFinder.find_spec(name, [ROOT])
 
 
 def settle() -> None:
-    """Takes the current folder off the path of this process, and puts this copy before what is installed."""
+    """Takes the current folder off the path of this process, and puts this copy before what is installed.
+
+    Ends the process in one line where there is no current folder any more.
+    """
+    try:
+        here = os.getcwd()
+    except FileNotFoundError:
+        sys.stderr.write("error: the current folder has been removed; cd into another one\n")
+        sys.exit(2)
     if sys.argv[0] == "-m" and not sys.flags.safe_path:
         del sys.path[0]
+    if given := os.environ.get("PYTHONPATH"):
+        named = [place for place in given.split(os.pathsep) if place]
+        os.environ["PYTHONPATH"] = os.pathsep.join(named)  # for what this process starts
+        wanted = here in map(os.path.abspath, named)
+        sys.path[:] = [place for place in sys.path if wanted or place != here]
     others = [place for place in sys.path if place != ROOT]
     installed = (number for number, place in enumerate(others) if place.endswith("-packages"))
     others.insert(next(installed, len(others)), ROOT)
@@ -36,6 +49,8 @@ def settle() -> None:
 
 if __name__ == "__main__":
     settle()
+    import runpy
+
     place = sys.argv.index("-m") + 1  # options of Python before it, such as -u, come too late
     module, sys.argv[:] = sys.argv[place], ["-m", *sys.argv[place + 1 :]]
     runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+import time
 from pathlib import Path
 
 import h5py
@@ -176,6 +177,36 @@ def test_unknown_datasets_are_named(files):
     with h5py.File(files.weights, "r+") as file:
         file["CNN/W_cnn_3"] = np.zeros(3, dtype=np.float32)
     assert "CNN/W_cnn_3" in error_of(files, files.weights)
+
+
+@pytest.mark.parametrize("shape", [{"chunks": (8, 4)}, {}])
+def test_numbers_that_were_never_written_are_not_read_as_zeros(files, shape):
+    with h5py.File(files.weights, "r+") as file:
+        size, first = file["char_embed"].shape, np.asarray(file["char_embed"])[:8]  # type: ignore[union-attr]
+        del file["char_embed"]
+        numbers = file.create_dataset("char_embed", size, "f4", **shape)
+        if shape:
+            numbers[:8] = first
+    assert "dataset 'char_embed' was not written to its end" in error_of(files, files.weights)
+
+
+def test_a_matrix_of_zeros_is_refused(files):
+    with h5py.File(files.weights, "r+") as file:
+        file["CNN_proj/W_proj"][...] = 0  # type: ignore[index]
+    assert "'encoder.projection.weight' is zero everywhere" in error_of(files, files.weights)
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_groups_in_groups_without_an_end_are_refused_at_once(files, link):
+    with h5py.File(files.weights, "r+") as file:
+        group = file
+        for number in range(50 if link else 3000):
+            group = file.create_group(f"g{number}") if link else group.create_group("g")
+            if link:
+                group["again"] = file["/"]
+    started = time.perf_counter()
+    assert "more groups than those of a biLM" in error_of(files, files.weights)
+    assert time.perf_counter() - started < 5
 
 
 @pytest.mark.parametrize("kind", ["soft", "external", "missing target", "group", "virtual", "raw file", "loop"])

@@ -1,6 +1,7 @@
 """Faults of training: numbers that are not finite, memory that runs out, damaged files of an unfinished run."""
 
 import errno
+import os
 import resource
 import shutil
 import sys
@@ -13,8 +14,9 @@ from torch import distributed
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.configuration import schema
+from elmo_bench.identity.identity import Identity
 from elmo_bench.nn.numerics import all_finite
-from elmo_bench.records import items
+from elmo_bench.records import items, store
 from elmo_bench.running import unfinished
 from elmo_bench.running.blocks import check_blocks, rehearse
 from elmo_bench.running.module import BenchModule
@@ -248,6 +250,24 @@ def test_a_checkpoint_of_another_shape_is_not_resumed_from(bench, stopped, key, 
     save_checkpoint(torch.load(path, weights_only=True) | {key: value}, path)
     with pytest.raises(UserError, match=rf"last\.ckpt: .*{message}.*force=true"):
         bench.train(*INDEFINITE)
+
+
+@pytest.mark.parametrize("changes", [(), ("force=true",)])
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        *((os.mkfifo, name) for name in ("last.ckpt", "best.ckpt", "rank1.log", "csv", "lock")),
+        *((os.mkdir, name) for name in ("last.ckpt", "dev.items.npz", "forced", "lock")),
+    ],
+)
+def test_what_no_run_makes_in_its_work_folder_is_told_before_training(bench, monkeypatch, make, name, changes):
+    """A pipe would be waited for, and a folder would be in the way after an epoch, or at the end."""
+    monkeypatch.setattr("elmo_bench.running.run.run_once", lambda *_: pytest.fail("it was trained"))
+    folder = store.work(bench.results, "open", "toy", Identity(schema.typed(bench.compose(*INDEFINITE))).run)
+    folder.mkdir(parents=True)
+    make(folder / name)
+    with pytest.raises(UserError, match=f"{name}: (expected a regular file|neither a file nor a folder that a run)"):
+        bench.train(*INDEFINITE, *changes)
 
 
 def test_predict_refuses_damage_and_another_version(bench, stopped):

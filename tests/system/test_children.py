@@ -1,6 +1,7 @@
 """What a process that we start imports: this very code, and nothing that the current folder holds."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +43,21 @@ def test_a_job_imports_the_code_of_its_parent_and_nothing_from_the_current_folde
     assert said(folder, *local.TRAIN[:-1], *SCORE, PYTHONPATH=other) == '{"accuracy": 100.0}\n'
     shown = said(folder, *local.TRAIN[:-1], "prepare", "task=nosuch")
     assert shown.startswith("error: task=nosuch: there is no such task")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [":", "/tmp:"])
+def test_an_empty_part_of_the_path_is_not_the_current_folder(folder, path):
+    assert said(folder, *local.TRAIN[:-1], *SCORE, PYTHONPATH=path) == '{"accuracy": 100.0}\n'
+    code = "import sys; sys.argv[0] = 'elmo-bench'; import elmo_bench; print(os.environ['PYTHONPATH'])"
+    (folder / "code").write_text(f"import os; {code}")  # as the console command begins
+    assert said(folder, sys.executable, "code", PYTHONPATH=f":{ROOT}:", PYTHONSAFEPATH="1") == f"{ROOT}\n"
+
+
+def test_a_command_in_a_removed_folder_says_so(folder):
+    command = shlex.join([*local.TRAIN[:-1], *SCORE])
+    told = said(folder, "sh", "-c", f"mkdir gone && cd gone && rmdir ../gone && {command}")
+    assert told == "error: the current folder has been removed; cd into another one\n"
 
 
 def test_a_command_takes_the_current_folder_off_the_path_and_nothing_else(tmp_path):

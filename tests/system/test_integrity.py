@@ -5,10 +5,12 @@ import os
 
 import numpy as np
 import pytest
+import torch
 
 from elmo_bench.bilm import card
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import hashing, integrity
+from elmo_bench.system.storage import hashing, integrity, limits, outputs
+from elmo_bench.system.storage.files import write_bytes
 from elmo_bench.system.storage.integrity import check_archive, check_digests, digests
 from elmo_bench.system.storage.json_text import sealed
 from elmo_bench.system.storage.owners import others
@@ -106,3 +108,31 @@ def test_digests_that_others_could_have_written_are_not_remembered(tmp_path, mon
 def test_what_belongs_to_another_user_is_told(tmp_path):
     os.chown(tmp_path, 12345, -1)
     assert others(tmp_path) == "it belongs to another user"
+
+
+def test_an_archive_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, a=np.zeros(limits.UNPACKED // 8 + 1))
+    monkeypatch.setattr("zipfile.ZipFile.testzip", lambda _: pytest.fail("it was unpacked"))
+    with pytest.raises(UserError, match=r"a\.npz: unpacks to over 200 times its size; remove it"):
+        check_archive(path, "remove it")
+
+
+def test_numbers_that_are_repeated_and_not_stored_are_no_weights(tmp_path):
+    path = tmp_path / "a.ckpt"
+    integrity.save_checkpoint({"state_dict": {"w": torch.ones(1, 1).expand(10**6, 10**6)}}, path)
+    with pytest.raises(UserError, match="'w' are no dense numbers"):
+        integrity.load_checkpoint(path, "remove it")
+
+
+@pytest.mark.parametrize("name", ["a.npz", ".a.npz~12345678.partial", "a.npz.sha256"])
+def test_nothing_waits_for_a_pipe(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    path = tmp_path / "a.npz"
+    if name == path.name:
+        with pytest.raises(UserError, match="expected a regular file, and it is a pipe"):
+            check_archive(path, "remove it")
+        return
+    assert not integrity.is_as_noted(path)
+    write_bytes(path, b"whole")
+    assert outputs.mark(tmp_path, name) == b""

@@ -1,6 +1,7 @@
 """Locks between processes."""
 
 import errno
+import os
 import subprocess
 import sys
 
@@ -55,3 +56,10 @@ def test_a_file_system_without_locks_is_told_in_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr("fcntl.flock", refused)
     with pytest.raises(UserError, match="has no locks .flock.; put results_root and cache_root on one that has"):
         locks.held(tmp_path, "waiting").__enter__()
+
+
+@pytest.mark.parametrize(("make", "what"), [(os.mkfifo, "a pipe"), (os.mkdir, "a folder")])
+def test_what_is_no_file_in_the_place_of_a_lock_is_told_at_once(tmp_path, make, what):
+    make(tmp_path / "lock")
+    with pytest.raises(UserError, match=f"lock: expected a regular file, and it is {what}"):
+        locks.held(tmp_path, "waiting", wait=True).__enter__()

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.disk import writing
 from elmo_bench.system.storage.files import replacing
 from elmo_bench.system.wandb_runs import WandbRun, opened
@@ -21,6 +22,7 @@ class Journal:
     """
 
     def __init__(self, path: Path, wandb: dict[str, Any] | None = None):
+        limits.regular(path)
         self.path = path
         self.run = WandbRun() if wandb is None else opened(path.parent, **wandb)
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from elmo_bench.system import children
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import limits
 
 if TYPE_CHECKING:
     from submitit.helpers import DelayedSubmission
@@ -50,6 +51,7 @@ class JobJournal:
 
     def queued(self, job: str) -> None:
         """Adds a job."""
+        limits.regular(self.path)
         with open(self.path, "a", encoding="utf-8") as file:
             file.write(f"queued {job}\n")
 

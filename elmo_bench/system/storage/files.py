@@ -42,7 +42,7 @@ class _Content(io.RawIOBase):
 
     def __init__(self, source: IO[bytes], path: Path, packed: int | None):
         self.source, self.path = source, path
-        self.left = None if packed is None else max(limits.RATIO * packed, limits.UNPACKED)
+        self.left = None if packed is None else limits.unpacked(packed)
 
     def readable(self) -> bool:
         return True
@@ -221,7 +221,7 @@ def partial(path: Path, folder: bool = False) -> Iterator[Path]:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Raises `OSError` where another process holds the lock, or where a link leads elsewhere."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe would be waited for
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield

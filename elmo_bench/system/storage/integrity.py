@@ -18,7 +18,7 @@ from pickle import UnpicklingError
 from typing import Any
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import files
+from elmo_bench.system.storage import files, limits
 from elmo_bench.system.storage.disk import steady
 from elmo_bench.system.storage.files import replacing, write_text
 from elmo_bench.system.storage.hashing import sha256
@@ -41,18 +41,25 @@ def check_archive(path: str | PathLike[str], remedy: str) -> None:
         remedy: what to do if it is damaged, as the end of the message.
 
     Raises:
-        UserError: the file is missing, unreadable, truncated or changed.
+        UserError: the file is missing, unreadable, truncated or changed, no regular file, or unpacks to too much.
     """
     if found := damage(path):
         raise UserError(f"{found}; {remedy}", path)
 
 
 def damage(path: str | PathLike[str]) -> str | None:
-    """What is wrong with an archive, in words; None if every member matches its checksum."""
+    """What is wrong with an archive, in words; None if every member matches its checksum.
+
+    Raises:
+        UserError: it is no regular file.
+    """
+    limits.regular(path)
     try:
         with zipfile.ZipFile(path) as archive:
             if _members(path) not in (len(archive.infolist()), MORE):
                 return "damaged: its directory lists fewer members than were written"
+            if sum(each.file_size for each in archive.infolist()) > limits.unpacked(os.path.getsize(path)):
+                return f"unpacks to over {limits.RATIO} times its size"
             damaged = archive.testzip()
     except UNREADABLE as error:
         return f"damaged, or not such a file ({_why(error)})"
@@ -113,8 +120,10 @@ def _not_finite(saved: Mapping[str, Any]) -> Iterator[str]:
     for part in saved.values():
         for name, each in part.items() if isinstance(part, dict) else ():
             if isinstance(each, Tensor) and (
-                each.layout != strided or each.is_meta or each.is_complex() or not each.float().isfinite().all()
-            ):
+                each.layout != strided or each.is_meta or each.is_complex()
+                or each.nbytes > each.untyped_storage().nbytes()  # numbers that are repeated, and not stored
+                or not each.float().isfinite().all()
+            ):  # fmt: skip
                 yield repr(name)
 
 
@@ -162,8 +171,8 @@ def note(path: Path) -> None:
 def is_as_noted(path: Path) -> bool:
     """Whether a file is there and unchanged since `note` was called."""
     try:
-        return _note(path).read_text(encoding="utf-8") == f"{sha256(path)}  {path.name}\n"
-    except (OSError, ValueError):
+        return files.read_text(_note(path)) == f"{sha256(path)}  {path.name}\n"
+    except (OSError, UserError):
         return False
 
 

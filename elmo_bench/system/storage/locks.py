@@ -14,6 +14,7 @@ from pathlib import Path
 from filelock import BaseFileLock, FileLock, Timeout
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.disk import writing
 
 NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
@@ -32,10 +33,11 @@ def held(folder: Path, said: str, wait: bool = False) -> Iterator[bool]:
 
     Raises:
         UserError: the lock is held, and `wait` is false; the folder belongs to another user, its disk is full or
-            read-only, or its file system has no locks.
+            read-only, its file system has no locks, or its lock is no regular file.
     """
     with writing(folder):
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)  # the cache trusts no folder that others may write to
+    limits.regular(folder / "lock")
     lock = FileLock(folder / "lock", fallback_to_soft=False)
     if waited := not _acquired(lock):
         if not wait:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.disk import writing
-from elmo_bench.system.storage.files import partial, write_text
+from elmo_bench.system.storage.files import open_bytes, partial, write_text
 
 TAG = "CACHEDIR.TAG"  # of a folder that can be made again, by which backups know it too: https://bford.info/cachedir
 SIGNATURE = "Signature: 8a477f597d28d172789f06886806bc55\n# Made by elmo-bench, which removes this folder.\n"
@@ -69,8 +69,9 @@ def mark(folder: Path, name: str) -> bytes | None:
     if not os.path.lexists(folder):
         return None
     try:
-        return (folder / name).read_bytes()
-    except OSError:
+        with open_bytes(folder / name, {}) as file:
+            return file.read()
+    except UserError:
         return b""
 
 
