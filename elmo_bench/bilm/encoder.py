@@ -7,9 +7,17 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from elmo_bench.bilm.characters import N_CHARACTERS, character_table, used_characters
 from elmo_bench.bilm.options import Options
+
+
+class SkipInitialValues(TorchFunctionMode):
+    """No normal numbers are drawn: on "meta", torch would import its compiler to do so, which takes a second or two."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        return None if function is nn.init.normal_ else function(*args, **(kwargs or {}))
 
 
 class Highway(nn.Module):

@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from elmo_bench.bilm.card import check_files, files_of
 from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
-from elmo_bench.bilm.encoder import TokenEncoder
+from elmo_bench.bilm.encoder import SkipInitialValues, TokenEncoder
 from elmo_bench.bilm.frozen import FrozenEncoder, frozen_directions
 from elmo_bench.bilm.kernels.checked import granted
 from elmo_bench.bilm.kernels.lstm import CompiledDirections, Directions, States
@@ -29,6 +28,7 @@ from elmo_bench.bilm.kernels.threads import copied, torch_alone
 from elmo_bench.bilm.lstm import ProjectedLSTM, State
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.weights import export_weights, load_weights
+from elmo_bench.nn.numerics import uncompiled
 from elmo_bench.nn.packing import Packing, budgeted, on_device, padded
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import explained
@@ -38,13 +38,6 @@ SMALLER = "lower token_budget (with state=carry: give fewer sentences at a time)
 STATES = ("zero", "warm", "carry")
 TOKENS, DEVICE_TOKENS = 2048, 16384  # computed at once: what fits a CPU's cache, and what keeps a GPU busy
 BREAKS = 8  # sentence breaks after which the state between sentences no longer changes
-
-
-class SkipInitialValues(TorchFunctionMode):
-    """No normal numbers are drawn: on "meta", torch would import its compiler to do so, which takes a second or two."""
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        return None if function is nn.init.normal_ else function(*args, **(kwargs or {}))
 
 
 class BiLM(nn.Module):
@@ -163,6 +156,7 @@ class BiLM(nn.Module):
         self.options.write(options)
         export_weights(self, self.options, weights, dtype)
 
+    @uncompiled
     @torch.no_grad()
     def encode(self, sentences: Iterable[Sequence[str]]) -> list[Tensor]:
         """All layers of sentences.
@@ -202,6 +196,7 @@ class BiLM(nn.Module):
         with explained(lambda: f"computing layers of {len(sentences)} sentences, {tokens} tokens", SMALLER):
             return self._run(sentences)
 
+    @uncompiled
     def layers(self, sentences: Sequence[Sequence[str]]) -> Tensor:
         """All layers as one zero-padded batch, with gradients where the parameters ask for them.
 

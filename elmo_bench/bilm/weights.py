@@ -169,7 +169,8 @@ def _datasets(file: h5py.File) -> set[str]:
     Raises:
         ValueError: groups in groups without an end, or more of them than any biLM has.
     """
-    names, groups, left = set(), [(0, "", file)], limits.NODES
+    names, left = set(), limits.NODES
+    groups: list[tuple[int, str, h5py.Group]] = [(0, "", file)]
     while groups:
         level, place, group = groups.pop()
         left -= len(group)
@@ -178,7 +179,7 @@ def _datasets(file: h5py.File) -> set[str]:
         for name in group:
             item = group[name] if isinstance(group.get(name, getlink=True), h5py.HardLink) else None
             if isinstance(item, h5py.Dataset):
-                names.add(place + name)
+                names.add(f"{place}{name}")
             elif isinstance(item, h5py.Group):
                 groups.append((level + 1, f"{place}{name}/", item))
     return names

@@ -8,10 +8,11 @@ result.
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, wraps
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -111,6 +112,18 @@ def compiled(function: F, device: torch.device) -> F:
 @cache
 def _compiled(function: Any) -> Any:
     return torch.compile(function, dynamic=True)
+
+
+def uncompiled(function: F) -> F:
+    """Left out of whatever torch compiles around it. Torch's own way would import its compiler where nothing is."""
+
+    @wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        if torch.compiler.is_compiling() or "torch._dynamo" in sys.modules:
+            return torch.compiler.disable(function)(*arguments, **named)
+        return function(*arguments, **named)
+
+    return call  # type: ignore[return-value]
 
 
 # Norms of many tensors together.

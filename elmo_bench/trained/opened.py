@@ -7,6 +7,7 @@ from contextlib import contextmanager, nullcontext
 from functools import cached_property, reduce
 from itertools import islice
 from tempfile import TemporaryDirectory
+from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elmo_bench.system.errors import UserError
@@ -23,6 +24,7 @@ MOVED = (
     "if it has moved: load(..., bilm=FOLDER) in Python, and bilm.options=FILE bilm.weights=FILE (or bilm.path=FOLDER) "
     "after the command"
 )
+ALONE = RLock()  # held while seeds, types and settings of the whole process are those of a run or of a prediction
 PLACE = "prediction"  # the key of the answer in a line of the output; all else there is the input's
 
 
@@ -235,7 +237,8 @@ def usable() -> Iterator[None]:
         UserError: in place of any other error.
     """
     try:
-        yield
+        with ALONE:
+            yield
     except UserError:
         raise
     except Exception as error:
@@ -281,7 +284,7 @@ def _rounding(trainer: TrainerConfig, device: str) -> Iterator[None]:
 
     precision, kinds = trainer.precision, {"bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
     mixed = torch.autocast(device, kinds[precision]) if precision in kinds else nullcontext()
-    with tf32(trainer.tf32), default_dtype(precision), mixed:
+    with ALONE, tf32(trainer.tf32), default_dtype(precision), mixed:
         yield
 
 

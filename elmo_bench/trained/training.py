@@ -11,6 +11,7 @@ from typing import Any
 
 from elmo_bench.records.record import Record
 from elmo_bench.system.errors import UserError
+from elmo_bench.trained.opened import ALONE, default_dtype
 
 
 def train(task: str = "ner", overrides: Sequence[str] | None = None) -> Record:
@@ -23,11 +24,13 @@ def train(task: str = "ner", overrides: Sequence[str] | None = None) -> Record:
     Raises:
         UserError: overrides that are no list of texts, or a sweep; a key or a configuration file that does not exist,
             a value that is not allowed, missing data, malformed files.
+
+    Of several threads one trains or predicts at a time, and the others wait.
     """
     given = _listed(overrides)
     if sweep := next((each for each in given if each.lstrip("+").startswith("sweep=")), None):
         raise UserError(f"{sweep}: a sweep is many runs, and train makes one; `elmo-bench sweep {sweep}` runs them")
-    with _process_kept():
+    with ALONE, _process_kept():
         from elmo_bench.running.launch import train_task
 
         return train_task(task, given)
@@ -44,7 +47,6 @@ def _process_kept() -> Iterator[None]:
     import torch
 
     from elmo_bench.nn.numerics import tf32
-    from elmo_bench.trained.opened import default_dtype
 
     numpys = np.random.get_state()  # noqa: NPY002
     threads, deterministic = torch.get_num_threads(), torch.get_deterministic_debug_mode()

@@ -156,3 +156,41 @@ def test_steps_of_a_fused_optimiser_are_noticed(tmp_path, state):
         assert (after[0] - before[0]).abs().max() > 0.01
         for ours, theirs in zip(after, expected, strict=True):
             assert torch.equal(ours, theirs)
+
+
+class Around(torch.nn.Module):
+    def __init__(self, bilm: BiLM):
+        super().__init__()
+        self.bilm = bilm
+
+    def forward(self, sentences: list[list[str]]) -> Tensor:
+        return 2 * self.bilm(sentences)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trains", [False, True])
+def test_compiled_alone_and_inside_a_module_the_layers_and_gradients_are_the_same(tmp_path, trains):
+    bilm = BiLM.from_files(*write_random(tmp_path)).requires_grad_(trains)
+    for sentences in ([["Ida", "sang"], ["Rain"]], [["a", "b", "c"]]):
+        bilm(sentences)  # the warm state that follows from training is that of the modules
+        expected, inside = bilm(sentences), torch.compile(Around(bilm), backend="eager")(sentences)
+        assert torch.equal(torch.compile(bilm, backend="eager")(sentences), expected)
+        assert torch.equal(inside, 2 * expected)
+        if trains:
+            ours, theirs = (gradients(bilm, loss) for loss in (2 * expected.sum(), inside.sum()))
+            assert all(torch.equal(theirs[name], each) for name, each in ours.items())
+
+
+def test_hooks_inside_fire_where_the_modules_compute(tmp_path):
+    """As docs/python.md has it."""
+    bilm, called = BiLM.from_files(*write_random(tmp_path)), []
+    for name, part in (("encoder", bilm.encoder), ("layer", bilm.directions[0][1])):  # type: ignore[index]
+        part.register_forward_hook(lambda *_, name=name: called.append(name))
+    bilm([["a"]])
+    assert called == []
+    bilm.requires_grad_(True)
+    with torch.no_grad():
+        bilm([["a"]])
+    assert called == []
+    bilm([["a"]])
+    assert {*called} == {"encoder", "layer"}

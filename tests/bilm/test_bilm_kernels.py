@@ -47,6 +47,13 @@ def unoptimized(fresh, monkeypatch):
 
 
 @needs_compiler
+def test_the_check_takes_no_number_from_torchs_generator_from_which_another_thread_may_draw(unoptimized):
+    found, before = library.Kernels(compiler.built()), torch.get_rng_state()
+    for _ in checked.differences(found):
+        assert torch.equal(torch.get_rng_state(), before)
+
+
+@needs_compiler
 @pytest.mark.parametrize(
     ("flags", "lanes"), [(("-march=x86-64",), 4), (("-mavx2", "-mfma"), 8), (("-mavx512f", "-mfma"), 16)]
 )

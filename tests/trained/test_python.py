@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -225,6 +226,25 @@ def test_a_run_leaves_the_callers_process_as_it_was(bench, stand_in, monkeypatch
             assert state() == expected
     finally:
         torch.set_float32_matmul_precision("highest")
+
+
+@pytest.mark.slow
+def test_runs_of_several_threads_record_what_they_would_one_after_another(bench, stand_in):
+    def losses(seed: int, place: str) -> list[float]:
+        given = bench.overrides("task.fit.epochs=2", f"seed={seed}", f"results_root={bench.folder / place}")
+        return elmo_bench.train("toy", given).history["loss"]
+
+    seeds = [1, 2, 3]
+    expected = [losses(seed, "one") for seed in seeds]
+    with ThreadPoolExecutor(4) as pool:
+        found = pool.map(losses, seeds, ["together"] * 3)
+        rows, trained = (
+            [{"tokens": ["ba", "de"]}],
+            elmo_bench.load(elmo_bench.train("toy", bench.overrides()), task="toy"),
+        )
+        answers = [each.result() for each in [pool.submit(trained.predict, rows) for _ in range(3)]]
+        assert list(found) == expected
+    assert answers == [trained.predict(rows)] * 3
 
 
 API: Any = elmo_bench  # as it is called by those who check no types

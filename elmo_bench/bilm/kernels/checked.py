@@ -10,16 +10,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.bilm.encoder import TokenEncoder
+from elmo_bench.bilm.encoder import SkipInitialValues, TokenEncoder
 from elmo_bench.bilm.kernels.compiler import built
 from elmo_bench.bilm.kernels.encoder import CompiledEncoder, PlainEncoder
 from elmo_bench.bilm.kernels.library import Kernels
@@ -73,18 +73,22 @@ def granted(asked: str) -> str:
 
 def differences(kernels: Kernels) -> Iterator[float]:
     """The largest difference of each function from torch's results, on small random input."""
-    with torch.random.fork_rng([]), torch.no_grad():
-        torch.manual_seed(0)
+    draws = torch.Generator().manual_seed(0)  # torch's own generator may be that of a training in another thread
+
+    def drawn(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=draws).float()
+
+    with torch.no_grad():
         for activation in ACTIVATIONS:
-            encoder = _with_biases(TokenEncoder(replace(SIZES, activation=activation)), 0.1)
-            ids, used = torch.randint(1, 262, (4, 50)), torch.tensor([3, 6, 13, 50])
+            encoder = _drawn(partial(TokenEncoder, replace(SIZES, activation=activation)), 0.1, draws)
+            ids, used = torch.randint(1, 262, (4, 50), generator=draws), torch.tensor([3, 6, 13, 50])
             ids[torch.arange(50) >= used[:, None]] = 261
             encoders = CompiledEncoder(encoder, kernels), PlainEncoder(encoder)
             yield _apart(*(way(ids.numpy(), used.numpy()) for way in encoders))
         sizes = SIZES.projection_dim, SIZES.dim, SIZES.projection_dim, SIZES.cell_clip, SIZES.proj_clip
-        stacks = [[_with_biases(ProjectedLSTM(*sizes), 1.0) for _ in range(2)] for _ in range(2)]
-        token, packing = torch.randn(23, 24).float(), Packing([4, 2, 2, 4, 3, 2, 2, 2, 2])
-        starts = [[State(torch.randn(9, 24).float(), torch.randn(9, 40).float()) for _ in each] for each in stacks]
+        stacks = [[_drawn(partial(ProjectedLSTM, *sizes), 1.0, draws) for _ in range(2)] for _ in range(2)]
+        token, packing = drawn(23, 24), Packing([4, 2, 2, 4, 3, 2, 2, 2, 2])
+        starts = [[State(drawn(9, 24), drawn(9, 40)) for _ in each] for each in stacks]
         plain = Directions([map(FrozenLSTM, layers) for layers in stacks], True)
         ways = CompiledDirections(stacks, True, kernels), plain
         (layers, ends), (there, there_ends) = (way(token, packing, starts) for way in ways)
@@ -93,11 +97,14 @@ def differences(kernels: Kernels) -> Iterator[float]:
             yield from map(_apart, states, others)
 
 
-def _with_biases(module: M, deviation: float) -> M:
-    """A module in float32, whatever torch's default is; its initial biases, which are zero, become random."""
-    for parameter in module.float().parameters():
-        if parameter.dim() == 1:
-            parameter.normal_(std=deviation)
+def _drawn(make: Callable[[], M], deviation: float, draws: torch.Generator) -> M:
+    """A module in float32, whatever torch's default is, with random parameters; `deviation` is that of its biases."""
+    with torch.device("meta"), SkipInitialValues():
+        module = make()
+    module = module.to_empty(device="cpu").float()
+    for parameter in module.parameters():
+        size = parameter.shape[1:].numel()
+        parameter.normal_(std=deviation if parameter.dim() == 1 else size**-0.5, generator=draws)
     return module
 
 
