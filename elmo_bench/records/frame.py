@@ -16,20 +16,22 @@ from elmo_bench.system.errors import UserError
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-COLUMNS = ["task", "scale", "arm", "variant", "vectors", "bilm", "data", "seed", "split", "metric", "value", "group",
-           "run"]  # fmt: skip
+COLUMNS = ["task", "scale", "arm", "variant", "vectors", "bilm", "data", "seed", "split", "metric", "headline", "value",
+           "group", "run"]  # fmt: skip
 
 
-def results(folder: str | PathLike[str] | None = None) -> DataFrame:
+def results(folder: str | PathLike[str] | None = None, headline_only: bool = False) -> DataFrame:
     """A row for each run, split and metric.
 
     Columns: task, scale, arm ("baseline" or "elmo"), variant (what else the run changes of its task's configuration, as
     "key=value key=value"), vectors, bilm (None for a baseline), data (your own files, empty with the scale's), seed,
-    split ("dev" or "test"), metric, value (percent), group (the same for runs that differ in their seed alone, whatever
+    split ("dev" or "test"), metric, headline (whether it is the task's own metric, by which the run selected its epoch:
+    others count something else, and are no part of a mean with it), value (percent), group (the same for runs that differ in their seed alone, whatever
     files of one name they read), run (its id).
 
     Args:
         folder: of results; None: your own, results/own. "results" in a checkout: the reference runs.
+        headline_only: leave out the rows of other metrics.
 
     Raises:
         UserError: the folder is none of results, a record is damaged.
@@ -39,7 +41,8 @@ def results(folder: str | PathLike[str] | None = None) -> DataFrame:
     root = Path(places.OWN if folder is None else folder)
     if folder is not None and not (root / "runs").is_dir():
         raise UserError("no folder of results: it has no runs/; without a folder, it is your own", root)
-    return frame_of(store.whole(store.read_all(root)))
+    table = frame_of(store.whole(store.read_all(root)))
+    return table[table["headline"]].reset_index(drop=True) if headline_only else table
 
 
 def frame_of(records: Iterable[Record]) -> DataFrame:
@@ -48,11 +51,11 @@ def frame_of(records: Iterable[Record]) -> DataFrame:
 
     rows = [
         (run.task, run.scale, run.arm, variant, run.vectors, run.bilm_name, data, run.seed, split, metric,
-         float(value), run.group, run.run)
+         metric == run.monitor, float(value), run.group, run.run)
         for run in records
         for variant in [" ".join(f"{key}={words}" for key, words in changes_in_words(run.variant).items())]
         for data in [" ".join(run.own_data.values())]
         for split, metrics in run.metrics.items()
         for metric, value in metrics.items()
     ]  # fmt: skip
-    return DataFrame(rows, columns=COLUMNS)
+    return DataFrame(rows, columns=COLUMNS).astype({"headline": bool})

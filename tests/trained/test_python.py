@@ -171,9 +171,10 @@ def test_a_run_is_trained_and_its_model_and_its_scores_are_found_again(bench, st
         assert trained.task == "toy"
         assert sum(each.numel() for each in trained.model.parameters()) == record.parameters
     table = elmo_bench.results(bench.results)
-    assert list(table) == "task scale arm variant vectors bilm data seed split metric value group run".split()
+    assert list(table) == "task scale arm variant vectors bilm data seed split metric headline value group run".split()
     assert len(table) == sum(map(len, record.metrics.values()))
-    test = table[(table.split == "test") & (table.metric == record.monitor)]
+    test = table[(table.split == "test") & table.headline]
+    assert test["metric"].tolist() == [record.monitor]
     assert test["value"].tolist() == [record.metrics["test"][record.monitor]]
     with pytest.raises(elmo_bench.UserError, match="there is no such key"):
         elmo_bench.train("toy", bench.overrides("sede=7"))
@@ -287,10 +288,13 @@ def test_all_committed_records_are_in_the_table():
     assert table["bilm"].isna().equals(table["arm"] == "baseline")
     assert table["value"].between(0, 100).all()
     assert not table.duplicated(["run", "split", "metric"]).any()
+    own = elmo_bench.results(places.RECORDED, headline_only=True)
+    assert len(own) == 2 * table["run"].nunique()
+    assert {*own["metric"]} == {"accuracy", "conll_f1", "f1"}
 
 
 def test_no_results_are_an_empty_table(tmp_path, monkeypatch):
     monkeypatch.setattr(places, "OWN", tmp_path / "own")
-    assert elmo_bench.results().shape == (0, 13)
+    assert elmo_bench.results(headline_only=True).shape == (0, 14)
     (tmp_path / "runs").mkdir()
-    assert elmo_bench.results(tmp_path).shape == (0, 13)
+    assert elmo_bench.results(tmp_path).shape == (0, 14)
