@@ -25,9 +25,9 @@ def results(folder: str | PathLike[str] | None = None, headline_only: bool = Fal
 
     Columns: task, scale, arm ("baseline" or "elmo"), variant (what else the run changes of its task's configuration, as
     "key=value key=value"), vectors, bilm (None for a baseline), data (your own files, empty with the scale's), seed,
-    split ("dev" or "test"), metric, headline (whether it is the task's own metric, by which the run selected its epoch:
-    others count something else, and are no part of a mean with it), value (percent), group (the same for runs that differ in their seed alone, whatever
-    files of one name they read), run (its id).
+    split ("dev" or "test"), metric, headline (whether it is the task's own metric, by which the run selected its epoch;
+    the others count something else), value (percent), group (the same for runs that differ in their seed alone,
+    whatever files of one name they read), run (its id).
 
     Args:
         folder: of results; None: your own, results/own. "results" in a checkout: the reference runs.
@@ -42,7 +42,7 @@ def results(folder: str | PathLike[str] | None = None, headline_only: bool = Fal
     if folder is not None and not (root / "runs").is_dir():
         raise UserError("no folder of results: it has no runs/; without a folder, it is your own", root)
     table = frame_of(store.whole(store.read_all(root)))
-    return table[table["headline"]].reset_index(drop=True) if headline_only else table
+    return table.query("headline").reset_index(drop=True) if headline_only else table
 
 
 def frame_of(records: Iterable[Record]) -> DataFrame:

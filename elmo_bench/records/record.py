@@ -117,7 +117,7 @@ class Record(Started):
         epochs, updates: all of them; `selected_updates`: those until the selected epoch.
         layer_weights, gamma: by place of ELMo, for each epoch the weights s_j of all layers, and gamma.
         seconds, device_seconds: of the run; of the processor or GPU in it.
-        history: a list over the epochs for each key; dev metrics as `dev.<metric>`.
+        history: a list over the epochs for each key, of which `epoch` counts from 1; dev metrics as `dev.<metric>`.
         settings: what the result depends on; `run` is its hash.
         more: further keys, as another version may write.
         path: of its file; the run's per-example results lie beside it. None if it was not read from one.
@@ -188,7 +188,7 @@ class Record(Started):
 
 
 def of(plain: Plain, path: Path | None = None) -> Record:
-    """A record from its keys on disk.
+    """A record from its keys on disk. Earlier versions counted the epochs of `history` from 0.
 
     Raises:
         ValueError: what is not of its type, or does not belong to the rest; in one line.
@@ -196,6 +196,8 @@ def of(plain: Plain, path: Path | None = None) -> Record:
     if wrong := fault(plain, RECORD):
         raise ValueError(wrong)
     known = {key: plain[key] for key in KEYS if key in plain}
+    epochs = plain["history"]["epoch"]
+    known["history"] = plain["history"] | {"epoch": [epoch + (0 in epochs) for epoch in epochs]}
     record = Record(**known, more={key: value for key, value in plain.items() if key not in known}, path=path)
     if misfit := _misfit(record):
         raise ValueError(misfit)

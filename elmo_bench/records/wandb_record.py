@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +79,9 @@ def about(record: Started) -> dict[str, Any]:
 
 
 def digest(record: Record) -> str:
-    """Identifies the content of a record."""
-    return fingerprint(dumps(record), digits=64)
+    """Identifies the content of a record, in which epochs count from 0 here: what is published has such a digest."""
+    epochs = [epoch - 1 for epoch in record.history["epoch"]]
+    return fingerprint(dumps(replace(record, history=record.history | {"epoch": epochs})), digits=64)
 
 
 # Epochs.
@@ -109,7 +111,7 @@ def _row(epoch: Mapping[str, Any]) -> dict[str, Any]:
             row[f"elmo/{name}/gamma"] = value
         else:
             row[{"loss": "train/loss", "learning_rate": "train/learning_rate"}.get(key, key)] = value
-    return row | {"epoch": epoch["epoch"] + 1}
+    return row
 
 
 # The end of a run.

@@ -33,18 +33,32 @@ class KeepBest(Checkpoint):
 
     The best epoch's per-example results of dev are written with `best.ckpt`. If the process dies before `last.ckpt` is
     written, the resumed run repeats the epoch and writes the same files. After testing, it writes the test predictions.
+
+    Attributes:
+        score, epoch: the best score on dev, and its epoch, from 1.
     """
 
     def __init__(self, folder: Path):
         self.folder, self.best, self.last = folder, folder / unfinished.BEST, folder / unfinished.LAST
         self.score: float | None = None
-        self.epoch = -1
+        self.epoch = 0
+
+    def setup(self, trainer: pl.Trainer, pl_module: Any, stage: str) -> None:
+        """In all loggers epochs count from 1, as in records; Lightning counts from 0. A test is of the best one."""
+
+        def log(metrics: Any, step: int | None = None) -> None:
+            epoch = self.epoch if trainer.testing else trainer.current_epoch + 1
+            counted: Any = metrics and {**metrics, "epoch": epoch}
+            type(connector).log_metrics(connector, counted, step)
+
+        connector = trainer._logger_connector
+        connector.log_metrics = log
 
     def on_train_epoch_end(self, trainer: pl.Trainer, module: Any) -> None:
         newest = module.history[-1]
         score = newest["dev"][module.monitor]
         if trainer.is_global_zero:
-            tell(f"epoch {newest['epoch'] + 1} of at most {trainer.max_epochs}, dev {module.monitor} {score:.2f}")
+            tell(f"epoch {newest['epoch']} of at most {trainer.max_epochs}, dev {module.monitor} {score:.2f}")
         if self.score is None or score > self.score:
             self.score, self.epoch = score, newest["epoch"]
             trainer.save_checkpoint(self.best, storage_options=MODEL)  # Lightning's weights_only loses the averages
@@ -57,10 +71,11 @@ class KeepBest(Checkpoint):
             write_text(self.folder / items.PREDICTIONS, "".join(f"{line}\n" for line in module.test_predictions))
 
     def state_dict(self) -> dict[str, Any]:
-        return {"score": self.score, "epoch": self.epoch, "run": self.folder.name}
+        return {"score": self.score, "selected": self.epoch, "run": self.folder.name}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.score, self.epoch = state_dict["score"], state_dict["epoch"]
+        self.score = state_dict["score"]
+        self.epoch = state_dict.get("selected") or state_dict["epoch"] + 1  # as earlier versions counted
 
 
 class WholeFiles(TorchCheckpointIO):

@@ -205,7 +205,7 @@ class BenchModule(Model, pl.LightningModule):
             if not math.isfinite(loss):
                 self._stop_at(Fault(len(self._losses), "mean loss", loss))
         self.history.append({
-            "epoch": self.current_epoch,
+            "epoch": self.current_epoch + 1,
             "updates": self.global_step,
             "loss": sum(losses) / len(losses),
             "learning_rate": self._optimizer.param_groups[0]["lr"],

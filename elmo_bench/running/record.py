@@ -45,14 +45,14 @@ def make_record(
     words: WordsUsed | None,
 ) -> Record:
     """The record of a run; `outside` is the time in seconds spent outside the epochs."""
-    history, identity = module.history, described.identity
-    best = next(epoch for epoch in history if epoch["epoch"] == keep.epoch)
+    history = [{**epoch, "epoch": number} for number, epoch in enumerate(module.history, start=1)]
+    identity, best = described.identity, history[keep.epoch - 1]
     generated, digests = _generated(run), _digests(words)
     memory, circumstances = machine.peaks(device), machine.circumstances(device)
     return Record(
         **begun(run, described),
         metrics={"dev": best["dev"], "test": module.tested},
-        epoch=best["epoch"] + 1,
+        epoch=keep.epoch,
         epochs=len(history),
         updates=history[-1]["updates"],
         selected_updates=best["updates"],

@@ -111,7 +111,7 @@ def fit_and_test(
     callbacks = [*tracked.callbacks, keep]
     trainer = make_trainer(run.task, run.trainer, keep.folder, callbacks, tracked.loggers, rank, module.leaves_unused)
     earlier = fit(trainer, module, data, keep)
-    history = module.history[: keep.epoch + 1] if rank.first else None  # with times, which differ from rank to rank
+    history = module.history[: keep.epoch] if rank.first else None  # with times, which differ from rank to rank
     module.load_state_dict(unfinished.best(keep.folder, history)["state_dict"])
     with interruptible(trainer), explained(module.doing, SMALLER):
         trainer.test(module, datamodule=data, verbose=False)

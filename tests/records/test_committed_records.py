@@ -73,6 +73,13 @@ def test_every_committed_record_is_of_its_tasks_version(records):
     assert all(record.version == pages.version(record.task) for record in records.values())
 
 
+def test_the_row_of_the_selected_epoch_has_the_selected_score(records):
+    for path, record in records.items():
+        row = record.history["epoch"].index(record.epoch)
+        assert record.dev_scores[row] == record.metrics["dev"][record.monitor], path
+        assert record.history["updates"][row] == record.selected_updates, path
+
+
 @pytest.mark.parametrize("task", pages.tasks())
 def test_the_runs_of_table_1_at_mini_are_recorded_under_their_ids(task, records):
     ids = {record.run for record in records.values()}

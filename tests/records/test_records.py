@@ -41,7 +41,7 @@ def fake(where="input", seed=1, f1=90.0, scale="open", group=None, **more):
     }  # fmt: skip
     told = {"seed": seed, "scale": {"name": scale}, "task": {"name": task, "version": version}}
     settings = more.get("settings", told | {"elmo": {"group": group or where}})
-    history = more.get("history", {"epoch": [0, 1], "updates": [10, 20], "dev.f1": [f1, f1 + 1]})
+    history = more.get("history", {"epoch": [1, 2], "updates": [10, 20], "dev.f1": [f1, f1 + 1]})
     epochs = len(history["epoch"])
     return Record(**{
         "task": task, "scale": scale, "seed": seed, "arm": "elmo" if elmo else "baseline", "variant": {},

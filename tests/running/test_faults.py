@@ -204,7 +204,7 @@ def read(folder):
     """All that a run takes from these files, as bytes and plain values."""
     unfinished.check(folder)
     last = unfinished.load_checkpoint(folder / "last.ckpt", unfinished.REMEDY)
-    epochs = last["callbacks"]["KeepBest"]["epoch"] + 1
+    epochs = last["callbacks"]["KeepBest"]["selected"]
     weights = [saved["state_dict"] for saved in (last, unfinished.best(folder, last["history"][:epochs]))]
     dev = items.read(folder / items.DEV, items.RESTART)["dev"]
     numbers = [{name: value.numpy().tobytes() for name, value in part.items()} for part in weights]
@@ -226,6 +226,19 @@ def test_a_damaged_log_changes_no_record(bench, stopped):
         log.write_bytes(b"\xff\x00 no metrics")
     whole = bench.train(*INDEFINITE, f"results_root={bench.folder}/whole")
     assert bench.train(*INDEFINITE).metrics == whole.metrics
+
+
+def test_a_run_that_an_earlier_version_began_goes_on_and_counts_its_epochs_from_one(bench, stopped):
+    for name in ("last.ckpt", "best.ckpt"):
+        saved = torch.load(stopped / name, weights_only=True)
+        for epoch in saved["history"]:
+            epoch["epoch"] -= 1
+        if kept := saved.get("callbacks"):
+            kept["KeepBest"]["epoch"] = kept["KeepBest"].pop("selected") - 1
+        save_checkpoint(saved, stopped / name)
+    record, whole = (bench.train(*INDEFINITE, *more) for more in ((), (f"results_root={bench.folder}/whole",)))
+    assert record.history["epoch"] == [1, 2, 3]
+    assert (record.epoch, record.metrics) == (whole.epoch, whole.metrics)
 
 
 def test_a_checkpoint_of_another_run_is_refused(bench, stopped):

@@ -1,5 +1,6 @@
 """Runs from configuration to record: skipped, resumed, forced, locked, selected by dev, the same every time."""
 
+import csv
 import json
 import signal
 from types import SimpleNamespace
@@ -152,6 +153,13 @@ def test_the_best_epoch_on_dev_is_the_one_tested(bench, monkeypatch):
     monkeypatch.setattr(toy.ScriptedMetric, "script", [10, 40, 40, 20, 33])
     record = bench.train("task.metric._target_=tests.toy.ScriptedMetric")
     assert (record.epoch, record.epochs, record.selected_updates) == (2, 4, 10)
+    assert record.dev_scores[record.history["epoch"].index(record.epoch)] == record.metrics["dev"][record.monitor] == 40
+    (logged,) = bench.results.rglob("metrics.csv")
+    rows = list(csv.DictReader(logged.open()))
+    assert {row["epoch"]: row["dev/accuracy"] for row in rows if row["dev/accuracy"]} == {
+        "1": "10.0", "2": "40.0", "3": "40.0", "4": "20.0",
+    }  # fmt: skip
+    assert [row["epoch"] for row in rows if row["test/accuracy"]] == ["2"]
     scored = items.read(items.path_of(bench.results / "runs" / "open" / "toy" / f"{record.run}.json"))
     assert [scored[split].totals() for split in ("dev", "test")] == [{"accuracy": 40.0}, {"accuracy": 33.0}]
     best = torch.load(bench.results / record.checkpoint, weights_only=True)

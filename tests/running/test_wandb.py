@@ -251,7 +251,7 @@ def test_a_key_that_wandb_login_has_left_is_found(tmp_path, monkeypatch):
 
 def finished(seed=1, **more):
     """A record with a history."""
-    columns = {"epoch": [0, 1], "updates": [5, 10], "loss": [2.0, 1.0], "learning_rate": [0.1, 0.1],
+    columns = {"epoch": [1, 2], "updates": [5, 10], "loss": [2.0, 1.0], "learning_rate": [0.1, 0.1],
                "dev.f1": [80.0, 91.0], "tokens": [100, 100]}  # fmt: skip
     record = fake(seed=seed, updates=10, commit="c" * 40, history=columns, **more)
     record.config["task"]["name"] = "ner"

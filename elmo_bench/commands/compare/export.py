@@ -16,8 +16,8 @@ COMMAND = Command(
     (("output=paper", "your own runs"), ("output=paper results_root=results", "the reference runs")),
     (
         "runs.csv and runs.parquet have a row for each run, split and metric: task scale arm variant vectors bilm data "
-        "seed split metric headline value group run, as elmo_bench.results() gives them to pandas. tables/ has every table of "
-        "the report as .tex, for \\usepackage{booktabs}, and as .md.",
+        "seed split metric headline value group run, as elmo_bench.results() gives them to pandas. tables/ has every "
+        "table of the report as .tex, for \\usepackage{booktabs}, and as .md.",
     ),
     page="python",
 )
