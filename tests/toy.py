@@ -139,6 +139,18 @@ def score(gold, predictions):
     return metric.compute()
 
 
+class OtherMetric(ToyMetric):
+    """Gives other numbers than its items wherever an answer is right."""
+
+    def compute(self):
+        return {name: value / 100 for name, value in super().compute().items()}
+
+
+class NamedMetric(ToyMetric):
+    def compute(self):
+        return super().compute() | {"sentences": 42.0}
+
+
 class ScriptedMetric(AdditiveMetric):
     """Its dev scores rise and fall as told, so that a test knows the best epoch and the stop. It has one example."""
 

@@ -7,7 +7,6 @@ input) as in torch, so most are transposed.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -22,7 +21,7 @@ from torch import Tensor, nn
 from elmo_bench.bilm.options import Options
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
-from elmo_bench.system.storage.files import replacement, replacing
+from elmo_bench.system.storage.files import open_bytes, replacement, replacing
 from elmo_bench.system.storage.json_text import CHECKSUM
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -71,12 +70,8 @@ def load_weights(module: nn.Module, options: Options, path: str | PathLike[str])
             weight).
     """
     path = Path(path)
-    limits.regular(path)
-    try:
-        with open(path, "rb") as file:
-            signature = file.read(len(HDF5_SIGNATURE))
-    except OSError as error:
-        raise UserError(f"the weights cannot be read: {error.strerror or error}", path) from None
+    with open_bytes(path, {}) as file:
+        signature = file.read(len(HDF5_SIGNATURE))
     ours = _read_hdf5(module, options, path) if signature == HDF5_SIGNATURE else _read_safetensors(path)
     expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
     for name, shape in expected.items():
@@ -169,19 +164,18 @@ def _datasets(file: h5py.File) -> set[str]:
     Raises:
         ValueError: groups in groups without an end, or more of them than any biLM has.
     """
-    names, left = set(), limits.NODES
-    groups: list[tuple[int, str, h5py.Group]] = [(0, "", file)]
+    names, left, groups = set(), limits.NODES, dict[str, h5py.Group]({"": file})
     while groups:
-        level, place, group = groups.pop()
+        place, group = groups.popitem()
         left -= len(group)
-        if left < 0 or level > limits.LEVELS:
+        if left < 0 or place.count("/") > limits.LEVELS:
             raise ValueError(f"more groups than those of a biLM, below {place[:40]}")
         for name in group:
             item = group[name] if isinstance(group.get(name, getlink=True), h5py.HardLink) else None
             if isinstance(item, h5py.Dataset):
                 names.add(f"{place}{name}")
             elif isinstance(item, h5py.Group):
-                groups.append((level + 1, f"{place}{name}/", item))
+                groups[f"{place}{name}/"] = item
     return names
 
 
@@ -196,9 +190,8 @@ def _numbers(file: h5py.File, name: str, shape: tuple[int, ...], path: Path) -> 
             "do options and weights belong together?",
             path,
         )
-    chunks = dataset.chunks and math.prod(-(-size // chunk) for size, chunk in zip(shape, dataset.chunks, strict=True))
-    written = dataset.id.get_num_chunks() == chunks if chunks else dataset.id.get_storage_size() >= dataset.nbytes
-    if not written:  # HDF5 reads zeros there
+    there = dataset.id.get_num_chunks() if dataset.chunks else dataset.id.get_storage_size()
+    if there < (len([*dataset.iter_chunks()]) if dataset.chunks else dataset.nbytes):  # HDF5 reads zeros there
         raise UserError(f"dataset {name!r} was not written to its end; export or download the weights again", path)
     with np.errstate(over="ignore"):  # overflow to infinity is reported by the caller
         return torch.from_numpy(dataset[()].astype(np.float32))

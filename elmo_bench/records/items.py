@@ -89,6 +89,16 @@ def _items(arrays: Mapping[str, np.ndarray], split: str) -> Items:
     )
 
 
+def difference(computed: Mapping[str, float], given: Mapping[str, float]) -> str | None:
+    """The scores that follow from examples and those that are given, in words; None if they are the same."""
+    if computed.keys() == given.keys():
+        ours = [computed[name] for name in given]
+        if np.allclose(ours, [*given.values()], rtol=0, atol=TOLERANCE, equal_nan=True):
+            return None
+    one, other = (", ".join(f"{name} {value}" for name, value in sorted(each.items())) for each in (computed, given))
+    return f"{one}, and not {other}"
+
+
 def check(
     items: Mapping[str, Items],
     metrics: Mapping[str, Mapping[str, float]],
@@ -98,12 +108,8 @@ def check(
     if set(items) != set(metrics):
         raise ValueError(f"per-example results of {', '.join(items)} for metrics of {', '.join(metrics)}")
     for split, recorded in metrics.items():
-        computed = from_totals(items[split].totals())
-        if set(computed) != set(recorded):
-            raise ValueError(f"{split}: the examples give {', '.join(computed)}, recorded are {', '.join(recorded)}")
-        for name, value in recorded.items():
-            if not abs(computed[name] - value) <= TOLERANCE:
-                raise ValueError(f"{split}/{name}: the examples give {computed[name]}, recorded is {value}")
+        if apart := difference(from_totals(items[split].totals()), recorded):
+            raise ValueError(f"{split}: the examples give {apart}")
 
 
 def collect(folder: Path, test: Items | None) -> dict[str, Items]:

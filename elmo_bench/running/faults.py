@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from elmo_bench.nn.numerics import Fault
+from elmo_bench.records.items import difference
 from elmo_bench.system.errors import UserError
 
 if TYPE_CHECKING:
-    from elmo_bench.task import Batch
+    from elmo_bench.task import Batch, Metric, Prediction, Row
 
 LOWER = "lower task.optimizer.lr or task.clip.value"
 SMALLER = "lower task.batch.batch_size, or bound the tokens of a batch by task.batch.token_budget"
@@ -46,6 +47,27 @@ def not_finite(epoch: int, fault: Fault, rate: float) -> UserError:
         f"epoch {epoch + 1}, batch {fault.step}: the {fault.what} is {fault.value} at learning rate {rate:g}; nothing "
         f"of this epoch is kept ({before}); {LOWER}"
     )
+
+
+def rehearse_metric(make: Callable[[], Metric], predictions: Sequence[Prediction], rows: Sequence[Row]) -> None:
+    """Compares a metric with its own examples before training.
+
+    A model that has learnt nothing may have no right answer. So the metric is asked, too, about what stands in the rows
+    in the form of an answer, such as the right ones; what it does not take is passed over.
+
+    Raises:
+        UserError: they give other scores; both are listed.
+    """
+    alike = [key for key, value in rows[0].items() if type(value) is type(predictions[0])]
+    for answers in (predictions, *([row.get(key) for row in rows] for key in alike)):
+        metric = make()
+        try:
+            metric.update(answers, rows)
+            apart = difference(metric.from_totals(metric.items().totals()), metric.compute())
+        except Exception:  # of a task's own code: no answer, or too few to be scored
+            continue
+        if apart:
+            raise UserError(f"task.metric: the items of {type(metric).__name__} give {apart}, as its compute() has it")
 
 
 def check_metrics(split: str, scores: Mapping[str, float]) -> None:

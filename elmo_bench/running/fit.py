@@ -69,7 +69,7 @@ def make_trainer(
             gradient_clip_val=task.clip.value,
             gradient_clip_algorithm=None if task.clip.value is None else task.clip.by,
             reload_dataloaders_every_n_epochs=1,  # an epoch's batches depend on its number, resumed or not
-            num_sanity_val_steps=0,
+            num_sanity_val_steps=1,  # the metric is compared with its items: `rehearse_metric`
             use_distributed_sampler=False,
             default_root_dir=folder,
             callbacks=[*callbacks, *bar],

@@ -21,7 +21,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from elmo_bench.embedding.representation import Model, Representation
 from elmo_bench.metrics.items import Items
 from elmo_bench.nn.numerics import Fault, Watch, all_finite, clip, gradient_norm
-from elmo_bench.running.faults import Size, check_metrics, not_finite
+from elmo_bench.running.faults import Size, check_metrics, not_finite, rehearse_metric
 from elmo_bench.running.ranks import gathered
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
@@ -84,6 +84,7 @@ class BenchModule(Model, pl.LightningModule):
         self._schedule_state: dict | None = None
         self._metric: Metric | None = None
         self._dev: dict[str, float] = {}
+        self._losses: list[Tensor] = []
         self._watch = Watch()
         self.size: Size | None = None
 
@@ -146,7 +147,9 @@ class BenchModule(Model, pl.LightningModule):
     def validation_step(self, batch: Batch, index: int) -> None:
         assert self._metric is not None
         predictions = self.predict_step(batch)
-        if self.trainer.world_size == 1:
+        if self.trainer.sanity_checking:
+            rehearse_metric(self.make_metric, predictions, batch.rows)
+        elif self.trainer.world_size == 1:
             self._metric.update(predictions, batch.rows)
         else:
             self._share += predictions
@@ -156,6 +159,8 @@ class BenchModule(Model, pl.LightningModule):
     test_step = validation_step
 
     def on_validation_epoch_end(self) -> None:
+        if self.trainer.sanity_checking:
+            return
         self._dev, self.dev_items = self._compute("dev", self._order(self.trainer.val_dataloaders))
 
     def on_test_epoch_end(self) -> None:
@@ -187,7 +192,7 @@ class BenchModule(Model, pl.LightningModule):
     def on_train_epoch_start(self) -> None:
         """Seeds the generators from (seed, epoch), so that no random state has to be saved for resuming."""
         pl.seed_everything(epoch_seed(self.seed, self.current_epoch, self.global_rank), verbose=False)
-        self._losses: list[Tensor] = []
+        self._losses = []
         self._tokens, self._updates = 0, self.global_step
         self._started = time.perf_counter(), device_seconds(self.device)
 

@@ -111,12 +111,34 @@ def test_items_must_give_the_recorded_metrics():
     run_items.check(items, json.loads(json.dumps(metrics)), Accuracy.from_totals)
     for wrong, message in (
         ({"dev": metrics["dev"]}, "per-example results of dev, test for metrics of dev"),
-        ({**metrics, "test": {"f1": 1.0}}, "test: the examples give accuracy, recorded are f1"),
-        ({**metrics, "test": {"accuracy": metrics["test"]["accuracy"] + 1e-5}}, "test/accuracy: the examples give"),
-        ({**metrics, "dev": {"accuracy": float("nan")}}, "dev/accuracy"),
+        ({**metrics, "test": {"f1": 1.0}}, "test: the examples give accuracy [0-9.]+, and not f1 1.0"),
+        (
+            {**metrics, "test": {"accuracy": metrics["test"]["accuracy"] + 1e-5}},
+            "test: the .* accuracy .*, and not accu",
+        ),
+        ({**metrics, "dev": {"accuracy": float("nan")}}, "dev: the examples give accuracy .*, and not accuracy nan"),
     ):
         with pytest.raises(ValueError, match=message):
             run_items.check(items, wrong, Accuracy.from_totals)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("NamedMetric", "accuracy [0-9.]+, and not accuracy [0-9.]+, sentences 42.0, as its compute"),
+     ("OtherMetric", "accuracy [0-9.]+, and not accuracy [0-9.]+, as its compute")],
+)  # fmt: skip
+def test_a_metric_that_differs_from_its_items_is_refused_before_training(bench, monkeypatch, name, told):
+    monkeypatch.setattr("elmo_bench.running.module.BenchModule.training_step", lambda *_: pytest.fail("it was trained"))
+    with pytest.raises(UserError, match=rf"task.metric: the items of {name} give {told}"):
+        bench.train("arm=baseline", "bilm=none", f"task.metric._target_=tests.toy.{name}")
+
+
+@pytest.mark.slow
+def test_a_metric_is_asked_about_right_answers_where_the_model_has_none(bench, monkeypatch):
+    monkeypatch.setattr(toy.ToyHead, "decode", lambda self, scores, batch: [["C"] * len(r["tags"]) for r in batch.rows])
+    with pytest.raises(UserError, match="give accuracy 100.0, and not accuracy 1.0"):
+        bench.train("arm=baseline", "bilm=none", "task.metric._target_=tests.toy.OtherMetric")
 
 
 # What a run leaves.

@@ -131,7 +131,7 @@ def test_ctrl_c_ends_in_one_line(bench):
 def test_killed_after_its_last_epoch_a_stopped_run_trains_no_more(bench, monkeypatch):
     """Early stopping ended the training; the process died before its record."""
     changes = ("task.metric._target_=tests.toy.ScriptedMetric", "task.fit.patience=2", "task.fit.epochs=9")
-    monkeypatch.setattr(toy.ScriptedMetric, "script", [10, 30, 20, 20, 77])
+    monkeypatch.setattr(toy.ScriptedMetric, "script", [*[0] * 3, 10, 30, 20, 20, 77])  # three before training
     bench.died(*changes)
     monkeypatch.setattr(toy.ScriptedMetric, "script", [55])  # the test alone
     record = bench.train(*changes)
@@ -150,7 +150,7 @@ def test_the_best_epoch_on_dev_is_the_one_tested(bench, monkeypatch):
         return original(config, described, module, *rest)
 
     monkeypatch.setattr(run, "make_record", spy)
-    monkeypatch.setattr(toy.ScriptedMetric, "script", [10, 40, 40, 20, 33])
+    monkeypatch.setattr(toy.ScriptedMetric, "script", [*[0] * 3, 10, 40, 40, 20, 33])  # three before training
     record = bench.train("task.metric._target_=tests.toy.ScriptedMetric")
     assert (record.epoch, record.epochs, record.selected_updates) == (2, 4, 10)
     assert record.dev_scores[record.history["epoch"].index(record.epoch)] == record.metrics["dev"][record.monitor] == 40
