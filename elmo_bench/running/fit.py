@@ -132,6 +132,7 @@ def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) ->
     if earlier and trainer.is_global_zero:
         print(f"resuming after epoch {earlier}", flush=True)
     resumed = keep.last if earlier else None
+    trainer.num_sanity_val_steps *= not earlier
     try:
         with interruptible(trainer), explained(module.doing, SMALLER):
             trainer.fit(module, datamodule=data, ckpt_path=resumed, weights_only=True)
