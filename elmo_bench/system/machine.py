@@ -7,6 +7,9 @@ import platform
 import resource
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -18,6 +21,33 @@ GIVEN = "CUDA_VISIBLE_DEVICES", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS"  # the GPUs 
 HIDDEN = "", "-1", "NoDevFiles"  # values of CUDA_VISIBLE_DEVICES without a GPU
 DRIVER = "/proc/driver/nvidia/version"
 PACKAGES = ("torch", "pytorch-lightning", "hydra-core", "omegaconf", "datasets", "numpy", "seqeval", "h5py")
+
+
+_prepared: dict[str, float] = {}  # of the run that this process prepares
+_since = 0.0  # CPU seconds of this process that are of other runs
+
+
+@contextmanager
+def preparing(what: str) -> Iterator[None]:
+    """Counts the CPU seconds of what a run makes before it trains."""
+    began = time.process_time()
+    try:
+        yield
+    finally:
+        _prepared[what] = _prepared.get(what, 0.0) + time.process_time() - began
+
+
+def prepared() -> dict[str, float]:
+    """The CPU seconds since this process started, or since its last run: what `preparing` has counted, and `start`."""
+    rest = time.process_time() - _since - sum(_prepared.values())
+    return {"start": round(max(rest, 0.0), 1), **{what: round(seconds, 1) for what, seconds in _prepared.items()}}
+
+
+def ended() -> None:
+    """Says that a run has ended: what follows is of the next one."""
+    global _since
+    _prepared.clear()
+    _since = time.process_time()
 
 
 @cache
