@@ -13,7 +13,6 @@ import elmo_bench
 from elmo_bench.commands import usage
 from elmo_bench.configuration.composing import parse
 from elmo_bench.records.record import Record
-from elmo_bench.records.run_names import label_of
 from elmo_bench.reporting.pages.report import between
 from elmo_bench.reporting.section import pipes
 from elmo_bench.reporting.statistics import scores
@@ -62,14 +61,15 @@ def settled(task: str, scale: str, seeds: int, root: str, tried: Sequence[str]) 
 
     baselines = [arm("baseline", point) for point in points]
     best = max(baselines, key=dev)
-    chosen = " ".join(points[baselines.index(best)]) or "that of its files"
+    shared = [one for one in points[0] if len(points) > 1 and all(one in each for each in points)]
+    names = [" ".join(one for one in each if one not in shared) or "that of its files" for each in points]
+    chosen = names[baselines.index(best)]
     arms = [*baselines, arm("elmo", points[baselines.index(best)])]
-    names = [" ".join(point) or chosen for point in points]
     rows = [
-        (name, label_of(each[0]), str(len(each)), scores.scores(each, "dev", each[0].monitor), f"{_late(each):.2f}")
+        (name, each[0].arm, str(len(each)), scores.scores(each, "dev", each[0].monitor), f"{_late(each):.2f}")
         for name, each in zip([*names, chosen], arms, strict=True)
     ]
-    rising = [label_of(each[0]) for each in (best, arms[-1]) if _late(each) >= LEAST]
+    rising = [each[0].arm for each in (best, arms[-1]) if _late(each) >= LEAST]
     files = f"conf/task/{task}/{scale}.yaml"
     said = [
         f"The baseline's best dev score chooses {chosen}" + (f"; {files} has another." if best[0].variant else "."),

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 from hydra.utils import get_class
 
 from elmo_bench.configuration.schema import Places, RunConfig
-from elmo_bench.system import machine
 
 
 class Maker(Protocol):
@@ -47,14 +46,7 @@ def make(run: RunConfig) -> Path | None:
     Returns:
         The file of skip-gram vectors, if the run uses them.
     """
-    blocks = {
-        "data": run.scale,
-        "biLM": None if run.baseline else run.bilm,
-        "word vectors": run.vectors if run.trains_vectors else None,
-    }
-    makers = {name: maker(block, run.places) for name, block in blocks.items()}
-    made = {}
-    for name, each in makers.items():
-        with machine.preparing(name):
-            made[name] = None if each is None else each.make()
-    return made["word vectors"]
+    blocks = run.scale, None if run.baseline else run.bilm, run.vectors if run.trains_vectors else None
+    makers = [maker(block, run.places) for block in blocks]
+    *_, vectors = [None if each is None else each.make() for each in makers]
+    return vectors

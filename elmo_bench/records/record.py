@@ -117,7 +117,7 @@ class Record(Started):
         epochs, updates: all of them; `selected_updates`: those until the selected epoch.
         layer_weights, gamma: by place of ELMo, for each epoch the weights s_j of all layers, and gamma.
         seconds, device_seconds: of the run; of the processor or GPU in its epochs.
-        preparing: the CPU seconds before them: "start", and what this run made because it was missing, such as "data".
+        preparing: the CPU seconds before them: "start", and what this run made as it was missing: "files", "layers".
         history: a list over the epochs for each key; dev metrics as `dev.<metric>`.
         settings: what the result depends on; `run` is its hash.
         more: further keys, as another version may write.

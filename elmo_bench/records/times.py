@@ -26,12 +26,12 @@ def start(records: Sequence[Record]) -> float:
 def making(records: Sequence[Record], tasks: Collection[str]) -> float:
     """The CPU seconds that the first runs of these tasks make things for: the most that it took in a recorded run.
 
-    Data and layers are those of a task; word vectors and a biLM, which are made once for all, count for the task "".
+    Layers are those of a task; files, such as data and word vectors, are made by the first of all and count for "".
     """
     most: dict[tuple[str, str], float] = {}
     for record in (each for each in records if each.preparing and not each.variant):
         for part, seconds in (record.preparing or {}).items():
-            of = record.task if part in ("data", "layers") else ""
+            of = record.task if part == "layers" else ""
             most[of, part] = max(seconds, most.get((of, part), 0.0))
     return sum(seconds for (task, part), seconds in most.items() if task in tasks and part != "start")
 

@@ -31,6 +31,8 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import explained
 from elmo_bench.task import Reader
 
+IMPORTS = time.process_time()  # CPU seconds until a process can train
+
 
 def run_once(
     run: RunConfig, described: Description, vectors: Path | None = None, typed: Typed | None = None
@@ -48,7 +50,9 @@ def run_once(
     """
     started = time.perf_counter()
     folder = store.work(run.results_root, run.scale.name, run.task.name, described.identity.run).absolute()
-    prepared, preparing = prepare(run, vectors, described.config), machine.prepared()
+    began = time.process_time()
+    prepared, made = prepare(run, vectors, described.config), machine.prepared()
+    start = IMPORTS + time.process_time() - began - made["layers"]
     keep = KeepBest(folder)
     others = {"config": described.config, "folder": str(folder), "vectors": None if vectors is None else str(vectors)}
     with tracking(run, described, folder, typed) as tracked:
@@ -57,6 +61,7 @@ def run_once(
         module = prepared.module
         outside = time.perf_counter() - started - sum(epoch["seconds"] for epoch in module.history[earlier:])
         device = trainer.strategy.root_device.type
+        preparing = {"start": round(start, 1), **made}
         record = make_record(run, described, module, keep, outside, device, prepared.words, preparing)
         scored = items.collect(folder, module.test_items)
         try:
@@ -64,7 +69,6 @@ def run_once(
         except ValueError as error:
             raise UserError(f"{error}; are its files of another run? {unfinished.REMEDY}", folder) from error
         tracked.conclude(record, scored, folder / items.PREDICTIONS)
-    machine.ended()
     return record, scored
 
 

@@ -100,9 +100,9 @@ class Plan(NamedTuple):
             found = next(filter(None, alike), [])
             total += number * (typical(found) + start(found)) if found else 0.0
             unknown += 0 if found else number
-        there = {record.task for record in known[0]}
         recorded = [*known[0], *known[1]]
-        total += making(recorded, {task for task, _ in counted} - there | ({""} if not there else set()))
+        there = {name for record in known[0] for name in (record.task, "")}
+        total += making(recorded, {"", *(task for task, _ in counted)} - there)
         message = f"{len(new)} run{'s' * (len(new) > 1)} to train"
         if unknown == len(new):
             return f"{message}; none like them is recorded, so that their time is not known"

@@ -23,31 +23,22 @@ DRIVER = "/proc/driver/nvidia/version"
 PACKAGES = ("torch", "pytorch-lightning", "hydra-core", "omegaconf", "datasets", "numpy", "seqeval", "h5py")
 
 
-_prepared: dict[str, float] = {}  # of the run that this process prepares
-_since = 0.0  # CPU seconds of this process that are of other runs
+_prepared: dict[str, float] = {}
 
 
 @contextmanager
 def preparing(what: str) -> Iterator[None]:
     """Counts the CPU seconds of what a run makes before it trains."""
     began = time.process_time()
-    try:
-        yield
-    finally:
-        _prepared[what] = _prepared.get(what, 0.0) + time.process_time() - began
+    yield
+    _prepared[what] = round(time.process_time() - began, 1)
 
 
 def prepared() -> dict[str, float]:
-    """The CPU seconds since this process started, or since its last run: what `preparing` has counted, and `start`."""
-    rest = time.process_time() - _since - sum(_prepared.values())
-    return {"start": round(max(rest, 0.0), 1), **{what: round(seconds, 1) for what, seconds in _prepared.items()}}
-
-
-def ended() -> None:
-    """Says that a run has ended: what follows is of the next one."""
-    global _since
+    """The CPU seconds of what has been made since it was asked last."""
+    found = {**_prepared}
     _prepared.clear()
-    _since = time.process_time()
+    return found
 
 
 @cache

@@ -65,12 +65,12 @@ def test_the_part_of_the_gain_that_is_context_stands_beside_the_gain():
     main = overview(runs(**BOTH, **{"layers=0": 65.0}))
     ours = dict(zip(main.header, main.rows[0], strict=True))
     assert ours["gain"].startswith("+10.00 [")
-    assert ours["of it context"].startswith("+5.00 [+4.")
+    assert ours["context (over layer 0)"].startswith("+5.00 [+4.")
     assert main.remarks == []
     made = of_records(runs(**BOTH, **{"layers=0": 65.0}))
     assert [*made] == ["tables/table1.open.md", "tables/context.open.md"]
     (table, *_) = made["tables/table1.open.md"]
-    assert table.header[-3:] == ("increase (absolute / relative)", "layers=0", "of it context")
+    assert table.header[-3:] == ("increase (absolute / relative)", "layers=0", "context (over layer 0)")
     assert table.rows[-1][-1].startswith("+5.00 [")
     assert table.remarks[-1].startswith("ner: 4 of 10 runs are missing")  # of Table 1's own
     (table, *_) = made["tables/context.open.md"]
@@ -113,7 +113,7 @@ def test_reproduce_prints_the_context_of_both_whether_or_not_the_user_has_traine
     reference = runs(**BOTH, **{"layers=0": 66.0})
     monkeypatch.setattr(tables, "read_all", lambda *place: reference)
     (table,) = tables.beside(runs(seeds=(1,), **BOTH))
-    assert [row[0] for row in table.rows] == ["baseline", "+ELMo (input)", "gain of +ELMo", "of it context"]
+    assert [row[0] for row in table.rows] == ["baseline", "+ELMo (input)", "gain of +ELMo", "context (over layer 0)"]
     assert table.rows[-1][2:5] == ("", "", "+4.00 [+3.77, +4.23]")
     (table,) = tables.beside(runs(seeds=(1,), **BOTH, **{"layers=0": 69.0}))
     assert table.rows[-1][2] == "+1.00"
@@ -150,4 +150,4 @@ def test_runs_that_were_best_in_their_last_epoch_are_counted_where_their_score_i
 def test_the_report_has_the_context_of_each_gain(tmp_path):
     made = page.made(runs(**BOTH, **{"layers=0": 65.0}), tmp_path)
     (gains,) = json.loads(made.files["report.json"])["answer"]["tables"]
-    assert "of it context +5.00 [+4.77, +5.23]" in gains["rows"][0][1]["below"]
+    assert "context (over layer 0) +5.00 [+4.77, +5.23]" in gains["rows"][0][1]["below"]

@@ -294,13 +294,13 @@ def test_what_runs_need_before_they_train_counts_and_what_is_made_once_only_once
         return fake(where, seed, task="toy", device_seconds=100.0, preparing=preparing)
 
     known = [
-        reference("none", 1, 10.0, data=50.0, **{"word vectors": 200.0}), reference("none", 2, 10.0, data=0.0),
-        reference("none", 3, 10.0), *(reference("input", seed, 20.0, layers=seed * 30.0) for seed in (1, 2, 3)),
-        replace(fake("input", task="other", variant={"bilm.seed": 2}), preparing={"start": 1.0, "biLM": 900.0}),
+        reference("none", 1, 10.0, files=250.0), reference("none", 2, 10.0, files=0.0), reference("none", 3, 10.0),
+        *(reference("input", seed, 20.0, layers=seed * 30.0) for seed in (1, 2, 3)),
+        replace(fake("input", task="other", variant={"bilm.seed": 2}), preparing={"start": 1.0, "files": 900.0}),
     ]  # fmt: skip
     made = planned(toy, seeds=1)
     monkeypatch.setattr(store, "read_all", lambda *place: known)
-    first = 100.0 + 10.0 + 100.0 + 20.0 + 50.0 + 90.0 + 200.0
+    first = 100.0 + 10.0 + 100.0 + 20.0 + 250.0 + 90.0
     assert made.cost(made.new).startswith(f"2 runs to train: about {first / 60:.0f} min of computing, preparation incl")
     again = made._replace(records={"a": fake("none", 9, task="toy", device_seconds=100.0, preparing={"start": 10.0})})
     assert again.cost(again.new).startswith("2 runs to train: about 4 min of computing, preparation included")

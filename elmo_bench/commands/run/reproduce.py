@@ -63,10 +63,9 @@ def main() -> None:
     from elmo_bench.sweeps.plan import plan
 
     outcome = run_missing(plan(wanted))
-    root = outcome.plan.config.results_root
     if outcome.recorded:
-        refresh(root)
-        report.show((tables.sections if places.is_evidence(root) else tables.beside)(_with_controls(outcome)))
+        refresh(root := outcome.plan.config.results_root)
+        report.show(tables.beside(_with_controls(outcome)))
         print(f"dev scores, layer weights, all intervals: {root}/README.md and report.html")
     if outcome.plan.runs:
         print(outcome.line(), flush=True)

@@ -75,8 +75,8 @@ def _cell(content: Content, task: str, row: str, column: Column) -> Number:
 def _score(content: Content, cell: Cell) -> str:
     if cell.group is None:
         return IMPOSSIBLE if cell.impossible else MISSING
-    shown = statistics.scores(cell.group.records, content.request.table.split, content.metrics[cell.task])
     lacking = f"; {len(cell.missing)} missing" if cell.missing else ""
+    shown = statistics.scores(cell.group.records, content.request.table.split, content.metrics[cell.task])
     return f"{shown} ({len(cell.group.records)}{lacking}{statistics.rising(cell.group.records)})"
 
 

@@ -21,7 +21,7 @@ from elmo_bench.system import places
 
 HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "computing a run")
 BESIDE = ("arm", "biLM", "yours: test {m}", "seeds", "reference runs: test {m}", "seeds", "paper")
-CONTEXT = "of it context"  # +ELMo less its layer 0
+CONTEXT = "context (over layer 0)"  # +ELMo less its layer 0
 REFERENCE = "Reference runs: the project's records with the same settings, mean ± sample standard deviation."
 SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", CONTEXT, "the paper")
 
@@ -133,15 +133,14 @@ def _side_by_side(outcome: Outcome, belongs: Callable[[Record], bool]) -> list[t
     paper = "" if before is None or after is None else f"{before}, {after}: {after - before:+.2f}"
     for arms, marks in zip(found, _marks(found), strict=True):
         task = outcome.task + (f" ({'; '.join(marks)})" if marks else "")
-        shown = (
-            f"{statistics.scores(g.records, 'test', metric)} ({len(g.records)}{statistics.rising(g.records)})"
-            if g
-            else ""
-            for g in arms
-        )
+        shown = (_score(g.records, metric) if g else "" for g in arms)
         gained = (gains.in_words(each) if each else "" for each in _gained(outcome, arms))
         rows.append((task, metric, _known(arms).first.vectors, *shown, *gained, paper))
     return rows
+
+
+def _score(runs: Sequence[Record], metric: str) -> str:
+    return f"{statistics.scores(runs, 'test', metric)} ({len(runs)}{statistics.rising(runs)})"
 
 
 def _gained(outcome: Outcome, arms: Arms) -> tuple[Gain | None, Gain | None]:
@@ -208,9 +207,9 @@ def _beside(own: Sequence[Record], reference: Sequence[Record]) -> Section:
     header = tuple(cell.format(m=metric) for cell in BESIDE)
     found = [] if any(recorded for _, recorded in pairs) else ["There is no reference run with these settings."]
     free = [group.first.variant | CONTEXT_FREE for group in groups if group.first.has_elmo]
-    known = {record.run: record for _, recorded in pairs for record in recorded}
-    known |= {record.run: record for record in reference if record.variant in free}
-    rows += _gain_rows(*(outcome(runs).main if runs else None for runs in ([*own], [*known.values()])))
+    alike = {group.first.group for group in groups}
+    known = [record for record in reference if record.group in alike or record.variant in free]
+    rows += _gain_rows(*(outcome(runs).main if runs else None for runs in ([*own], known)))
     return Section(title, REFERENCE, header, rows, [*found, *statistics.rising_in_words(rows)])
 
 
