@@ -52,7 +52,7 @@ class UntrainedBilm:
         from elmo_bench.bilm.options import Options
 
         sizes = self._sizes()
-        with held(self.weights.parent, f"another process is writing {self.weights}; waiting for it", wait=True):
+        with held(self.weights.parent, "untrained biLM: being written once for both runs", wait=True):
             if not self._fits(sizes):
                 with torch.random.fork_rng(devices=[]):
                     torch.manual_seed(SEED)

@@ -29,12 +29,19 @@ Setting = dict[str, Any]  # `arm`, `vectors`, `bilm` and other dotted keys, with
 
 @dataclass
 class Column:
-    """A column or a row: the runs `of` a setting, or the `gain` between two columns; with neither, only the paper's
-    figure."""
+    """A column or a row: the runs `of` a setting, or the `gain` from one column to another; with neither, only the
+    paper's figure.
+
+    Attributes:
+        interval: the gain is in points with its 95 % interval; else also the share of the remaining error.
+        recorded: the sweep does not make these runs; the column is shown where a task has some.
+    """
 
     title: str = ""
     of: Any = None  # a Setting
     gain: list[str] = field(default_factory=list)
+    interval: bool = False
+    recorded: bool = False
 
 
 @dataclass
@@ -86,6 +93,7 @@ class SweepTable:
     Attributes:
         title, note: above the table.
         tasks, scales: those that the sweep is for; none named: all.
+        also: settings that have runs beside the product of Hydra's parameters, with the same seeds.
         split: whose scores are shown, dev or test.
         shows: "scores", or "weights" of the layers.
         rows: settings that make the rows of a task; by default it has one.
@@ -101,6 +109,7 @@ class SweepTable:
     note: str = ""
     tasks: list[str] = field(default_factory=list)
     scales: list[str] = field(default_factory=list)
+    also: list[dict[str, Any]] = field(default_factory=list)
     split: str = "dev"
     shows: str = "scores"
     rows: list[Column] = field(default_factory=list)
@@ -112,9 +121,10 @@ class SweepTable:
 
     @property
     def settings(self) -> list[Setting]:
-        """Those of all cells."""
+        """Those of all cells that the sweep makes."""
         rows = [row.of for row in self.rows] or [{}]
-        return [row | column.of for row in rows for column in self.columns if column.of is not None]
+        made = [column.of for column in self.columns if column.of is not None and not column.recorded]
+        return [row | of for row in rows for of in made]
 
     def setting(self, titles: Any) -> Setting:
         """The setting of a column by its title, or of a row and a column by both.

@@ -61,7 +61,7 @@ class SkipgramVectors:
         path = folder / "vectors.txt"
         if is_made_here(path):
             return path
-        with held(folder, f"another process is training the word vectors in {folder}; waiting for it", wait=True):
+        with held(folder, "word vectors: being trained once for both runs", wait=True):
             if not is_made_here(path):
                 write_text(folder / "settings.json", json_text.dumps(digested, indent=1) + "\n")
                 train(recipe, path)

@@ -101,7 +101,7 @@ class ActivationCache:
         if self.has(sentences):
             return
         try:
-            with held(self.folder, f"another process is caching layers in {self.folder}; waiting for it", wait=True):
+            with held(self.folder, "layers: being stored once for both runs", wait=True):
                 why = others(self.folder)
                 obstacle = f"no layers are kept in {self.folder}: {why}" if why else self._fill(sentences)
         except (OSError, UserError) as error:

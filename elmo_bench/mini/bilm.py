@@ -54,7 +54,7 @@ class MiniBilm:
         recipe = _recipe(places.CONF, self.folder, self.seed)
         if is_private(output) and _trained(output, recipe):
             return output
-        with held(work, f"another process is training the biLM of {output}; waiting for it", wait=True):
+        with held(work, "biLM: being trained once for both runs", wait=True):
             if is_private(output) and _trained(output, recipe):
                 return output
             if _trained(self.brought, recipe, text=self.folder):

@@ -49,7 +49,7 @@ def ensure_data(
     identity = {"version": VERSION, "seed": seed, "sizes": json.loads(json_text.dumps(asdict(known)))}
     if wanted <= _kept(folder, identity).keys():
         return folder
-    with held(folder, f"another process is generating the data in {folder}; waiting for it", wait=True):
+    with held(folder, "data: being generated once for both runs", wait=True):
         files = _kept(folder, identity)
         missing = [part for part, names in needed.items() if not files.keys() >= set(names)]
         if missing:

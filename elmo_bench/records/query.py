@@ -14,6 +14,8 @@ from elmo_bench.records.record import Started
 
 ELMO = ("elmo", "bilm")  # blocks that a baseline does not have
 CHOSEN = ("vectors", "bilm")  # what users choose for both arms
+CONTEXT_FREE: Setting = {"elmo.layers": 0}  # the controls of conf/sweep/context.yaml
+UNTRAINED: Setting = {"bilm": "untrained"}
 
 
 def fits(run: Started, setting: Setting) -> bool:
@@ -84,6 +86,11 @@ def is_main(run: Started) -> bool:
 def is_control(run: Started) -> bool:
     """Whether it is of the same comparison without pre-trained word vectors."""
     return _is_plain(run) and run.variant.get("vectors") == "random"
+
+
+def is_context_control(run: Started) -> bool:
+    """Whether it is a control of the paper's comparison: ELMo without context, or of an untrained biLM."""
+    return fits(run, CONTEXT_FREE) or fits(run, UNTRAINED)
 
 
 def _is_plain(run: Started) -> bool:

@@ -116,7 +116,8 @@ class Record(Started):
         epoch: the selected one, from 1.
         epochs, updates: all of them; `selected_updates`: those until the selected epoch.
         layer_weights, gamma: by place of ELMo, for each epoch the weights s_j of all layers, and gamma.
-        seconds, device_seconds: of the run; of the processor or GPU in it.
+        seconds, device_seconds: of the run; of the processor or GPU in its epochs.
+        preparing: the CPU seconds before them: "start", and what this run made as it was missing: "files", "layers".
         history: a list over the epochs for each key, of which `epoch` counts from 1; dev metrics as `dev.<metric>`.
         settings: what the result depends on; `run` is its hash.
         more: further keys, as another version may write.
@@ -133,6 +134,7 @@ class Record(Started):
     seconds: float
     device_seconds: float
     tokens_per_second: float
+    preparing: dict[str, float] | None = None
     peak_memory_mib: int | None = None
     device_peak_memory_mib: int | None = None
     parameters: int
@@ -170,6 +172,11 @@ class Record(Started):
     def dev_scores(self) -> list[float]:
         """The monitored metric on dev after every epoch, in percent."""
         return self.history[f"dev.{self.monitor}"]
+
+    @property
+    def rises(self) -> bool:
+        """Whether its dev score was best in the last epoch that it was allowed."""
+        return self.epoch == self.config["task"].get("fit", {}).get("epochs")
 
     def weights_at(self, place: str) -> list[float]:
         """The weights s_j of the layers at one place, at the selected epoch."""

@@ -92,4 +92,5 @@ def summary(record: Record) -> str:
     """The scores of a record in a few words."""
     dev, test = (record.metrics[split][record.monitor] for split in ("dev", "test"))
     monitor = record.monitor
-    return f"dev {monitor} {dev:.2f}, test {monitor} {test:.2f}, {record.epochs} epochs, {record.seconds:.0f} s"
+    last = " (dev best in the last one)" if record.rises else ""
+    return f"dev {monitor} {dev:.2f}, test {monitor} {test:.2f}, {record.epochs} epochs{last}, {record.seconds:.0f} s"

@@ -51,6 +51,7 @@ RECORD = {
     "epoch": POSITIVE, "epochs": POSITIVE, "updates": COUNT, "selected_updates": COUNT,
     "layer_weights": {str: [[NUMBER]]}, "gamma": {str: [NUMBER]},
     "seconds": Within(float, 0), "device_seconds": float, "tokens_per_second": float,
+    "preparing?": {str: Within(float, 0)},
     "peak_memory_mib?": COUNT, "device_peak_memory_mib?": COUNT, "parameters": COUNT,
     "bilm": {"name": TEXT, "sha256": TEXT, "parameters?": COUNT, "token_bytes?": COUNT},
     "data_sha256": str, "generated_sha256": {str: str},

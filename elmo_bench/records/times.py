@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from statistics import median
 
 from elmo_bench.records.record import Record
@@ -16,6 +16,24 @@ COMPUTING = (
 def typical(records: Sequence[Record]) -> float:
     """The median of the seconds of computing of one or more runs."""
     return median(record.device_seconds for record in records)
+
+
+def start(records: Sequence[Record]) -> float:
+    """The median of the CPU seconds of one or more runs before their epochs, without what they made; 0 if none says."""
+    return median([record.preparing["start"] for record in records if record.preparing] or [0.0])
+
+
+def making(records: Sequence[Record], tasks: Collection[str]) -> float:
+    """The CPU seconds that the first runs of these tasks make things for: the most that it took in a recorded run.
+
+    Layers are those of a task; files, such as data and word vectors, are made by the first of all and count for "".
+    """
+    most: dict[tuple[str, str], float] = {}
+    for record in (each for each in records if each.preparing and not each.variant):
+        for part, seconds in (record.preparing or {}).items():
+            of = record.task if part == "layers" else ""
+            most[of, part] = max(seconds, most.get((of, part), 0.0))
+    return sum(seconds for (task, part), seconds in most.items() if task in tasks and part != "start")
 
 
 def in_time(seconds: float) -> str:

@@ -131,7 +131,8 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     if run.force and not (forced.is_file() and is_whole(folder)):
         clear(folder)
         forced.touch()
-    vectors = makers.make(run)
+    with machine.preparing("files"):
+        vectors = makers.make(run)
     name = label(run.elmo.where, described.variant)
     print(f"{run_name(run.task.name, run.scale.name, name, run.seed)}: training", flush=True)
     _tell_of_data(run, described)

@@ -43,8 +43,9 @@ def make_record(
     outside: float,
     device: str,
     words: WordsUsed | None,
+    preparing: dict[str, float],
 ) -> Record:
-    """The record of a run; `outside` is the time in seconds spent outside the epochs."""
+    """The record of a run; `outside` is the time in seconds spent outside the epochs, `preparing` of `machine`."""
     history = [{**epoch, "epoch": number} for number, epoch in enumerate(module.history, start=1)]
     identity, best = described.identity, history[keep.epoch - 1]
     generated, digests = _generated(run), _digests(words)
@@ -60,6 +61,7 @@ def make_record(
         gamma=_by_place(history, "gamma"),
         seconds=round(_sum(history, "seconds") + outside, 1),
         device_seconds=round(_sum(history, "device_seconds"), 1),
+        preparing=preparing,
         tokens_per_second=round(_sum(history, "tokens") / _sum(history, "training_seconds"), 1),
         **memory,
         parameters=sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad),

@@ -26,9 +26,12 @@ from elmo_bench.running.module import BenchModule
 from elmo_bench.running.ranks import Rank
 from elmo_bench.running.record import Description, make_record
 from elmo_bench.running.tracking import NOTHING, Tracking, Typed, callbacks_typed, tracking
+from elmo_bench.system import machine
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import explained
 from elmo_bench.task import Reader
+
+IMPORTS = time.process_time()  # CPU seconds until a process can train
 
 
 def run_once(
@@ -47,7 +50,9 @@ def run_once(
     """
     started = time.perf_counter()
     folder = store.work(run.results_root, run.scale.name, run.task.name, described.identity.run).absolute()
-    prepared = prepare(run, vectors, described.config)
+    began = time.process_time()
+    prepared, made = prepare(run, vectors, described.config), machine.prepared()
+    start = IMPORTS + time.process_time() - began - made["layers"]
     keep = KeepBest(folder)
     others = {"config": described.config, "folder": str(folder), "vectors": None if vectors is None else str(vectors)}
     with tracking(run, described, folder, typed) as tracked:
@@ -55,7 +60,9 @@ def run_once(
             trainer, earlier = fit_and_test(run, prepared, keep, tracked, rank)
         module = prepared.module
         outside = time.perf_counter() - started - sum(epoch["seconds"] for epoch in module.history[earlier:])
-        record = make_record(run, described, module, keep, outside, trainer.strategy.root_device.type, prepared.words)
+        device = trainer.strategy.root_device.type
+        preparing = {"start": round(start, 1), **made}
+        record = make_record(run, described, module, keep, outside, device, prepared.words, preparing)
         scored = items.collect(folder, module.test_items)
         try:
             items.check(scored, record.metrics, module.make_metric().from_totals)
@@ -91,7 +98,8 @@ def prepare(
         splits = DatasetDict({split: rows.select(range(min(few, len(rows)))) for split, rows in splits.items()})
     sets, block = located(run), None if run.words_dropped else run.task.words
     source = None if run.baseline else layers_source(run.bilm, run)
-    caches = stored_layers(source, splits, reader.fields, run.cache_root, run.elmo.layers)
+    with machine.preparing("layers"):
+        caches = stored_layers(source, splits, reader.fields, run.cache_root, run.elmo.layers)
     words = None if block is None else look_up(block, sets, vectors, reader, splits)
     pl.seed_everything(run.seed, verbose=False)  # the same initial weights whatever was drawn above
     stored = config and {key: value for key, value in config.items() if key not in ("callbacks", "logger")}

@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from elmo_bench.configuration import schema
 from elmo_bench.configuration.composing import compose, parse
 from elmo_bench.configuration.pages import read
-from elmo_bench.configuration.tables import Setting
+from elmo_bench.configuration.tables import Setting, table
 from elmo_bench.identity.arms import PATH_KEYS, variant, vectors_of
 from elmo_bench.identity.identity import flat, relative
 from elmo_bench.identity.settings import relevant
@@ -29,7 +29,7 @@ def varied(sweep: str) -> set[str]:
 def points(
     sweep: str, overrides: Sequence[str] = (), seeds: Iterable[int] | None = None, instead: Sequence[str] = ()
 ) -> list[list[str]]:
-    """The overrides of every run of a sweep, in Hydra's order: the last parameter varies fastest.
+    """The overrides of every run of a sweep, in Hydra's order: the last parameter varies fastest; then `also`.
 
     Args:
         sweep: file in conf/sweep/.
@@ -47,9 +47,11 @@ def points(
         values = {name: value if name.lstrip("+") == key else given for name, given in values.items()}
     if seeds is not None:
         values["seed"] = ",".join(map(str, seeds))
-    parsed = [parse(f"{key}={value}") for key, value in values.items()]
-    (batch,) = BasicSweeper.split_arguments(parsed, max_batch_size=None)
-    return batch
+    seeded = {"seed": values["seed"]} if "seed" in values else {}
+    products = [values, *({**each, **seeded} for each in table(sweep).also)]
+    parsed = ([parse(f"{key}={value}") for key, value in product.items()] for product in products)
+    batches = (BasicSweeper.split_arguments(each, max_batch_size=None) for each in parsed)
+    return [point for (batch,) in batches for point in batch]
 
 
 def settings(sweep: str, scale: str, instead: Sequence[str] = ()) -> list[Setting]:

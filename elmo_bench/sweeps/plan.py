@@ -15,7 +15,7 @@ from elmo_bench.identity.missing import check_files
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import label, run_name
-from elmo_bench.records.times import in_time, typical
+from elmo_bench.records.times import in_time, making, start, typical
 from elmo_bench.sweeps.pages import points, seeds_of
 from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system import places
@@ -94,18 +94,21 @@ class Plan(NamedTuple):
         """
         counted = Counter((each.config.task.name, each.config.arm) for each in new)
         total, unknown = 0.0, 0
-        tasks = dict.fromkeys(task for task, _ in counted)
-        reference = [record for task in tasks for record in store.read_all(places.RECORDED, self.request.scale, task)]
-        known = store.whole([*self.records.values()]), reference
+        known = store.whole([*self.records.values()]), [*store.read_all(places.RECORDED, self.request.scale)]
         for kind, number in counted.items():
             alike = ([record for record in there if (record.task, record.arm) == kind] for there in known)
             found = next(filter(None, alike), [])
-            total, unknown = (total + number * typical(found), unknown) if found else (total, unknown + number)
+            total += number * (typical(found) + start(found)) if found else 0.0
+            unknown += 0 if found else number
+        recorded = [*known[0], *known[1]]
+        there = {name for record in known[0] for name in (record.task, "")}
+        total += making(recorded, {"", *(task for task, _ in counted)} - there)
         message = f"{len(new)} run{'s' * (len(new) > 1)} to train"
         if unknown == len(new):
             return f"{message}; none like them is recorded, so that their time is not known"
         but = f", without {unknown} of which none like them is recorded" if unknown else ""
-        return f"{message}: about {in_time(total)} of computing (medians of recorded runs{but})"
+        what = "of computing, preparation included" if any(r.preparing for r in recorded) else "of training alone"
+        return f"{message}: about {in_time(total)} {what} (medians of recorded runs{but})"
 
 
 def plan(request: SweepRequest) -> Plan:

@@ -7,6 +7,9 @@ import platform
 import resource
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -18,6 +21,24 @@ GIVEN = "CUDA_VISIBLE_DEVICES", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS"  # the GPUs 
 HIDDEN = "", "-1", "NoDevFiles"  # values of CUDA_VISIBLE_DEVICES without a GPU
 DRIVER = "/proc/driver/nvidia/version"
 PACKAGES = ("torch", "pytorch-lightning", "hydra-core", "omegaconf", "datasets", "numpy", "seqeval", "h5py")
+
+
+_prepared: dict[str, float] = {}
+
+
+@contextmanager
+def preparing(what: str) -> Iterator[None]:
+    """Counts the CPU seconds of what a run makes before it trains."""
+    began = time.process_time()
+    yield
+    _prepared[what] = round(time.process_time() - began, 1)
+
+
+def prepared() -> dict[str, float]:
+    """The CPU seconds of what has been made since it was asked last."""
+    found = {**_prepared}
+    _prepared.clear()
+    return found
 
 
 @cache

@@ -61,7 +61,7 @@ class TunedBilm:
             self.parent.make()
         self._check_places()
         work = self.cache / "tuning" / fingerprint(os.path.realpath(self.folder))
-        with held(work, f"another process is tuning the biLM {self.folder}; waiting for it", wait=True):
+        with held(work, "biLM: being tuned once for both runs", wait=True):
             if force or not self.check():
                 from elmo_bench.tuning.run import tune
 

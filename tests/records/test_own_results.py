@@ -85,7 +85,9 @@ def test_reproduce_runs_both_arms_once_and_prints_yours_beside_the_reference_run
     for row, paper in zip(theirs.rows, ("50.0", "60.0 ± 0.5"), strict=True):
         assert cells(out, row[0])[3:] == ["1", row[4], "1-2", paper]
     assert cells(out, "gain of +ELMo")[-1] == "+10.00"
-    assert "gains of ELMo" in out
+    assert out.count("your runs, the reference runs and the paper") == 1
+    assert "gains of ELMo" not in out  # they are in the report, which is named
+    assert f"{bench.results}/README.md" in out
     assert "baseline" in pages_of(bench.results)
     monkeypatch.setattr(local, "run_jobs", None)  # nothing is trained the second time
     status, again, _ = call(reproduce, *arguments)

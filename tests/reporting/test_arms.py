@@ -100,14 +100,14 @@ def test_the_papers_own_files_fill_the_rows_of_their_tasks(tmp_path, monkeypatch
             record = train(pages.compose([*given, f"arm={arm}"]))
             assert (record.arm, record.variant) == (arm, {"vectors": "glove.6B.50d"}), task
     (table,) = tables.overview(by_scale(store.read_all(tmp_path / "results")))
-    assert table.remarks == []
+    assert [remark[:4] for remark in table.remarks] == ["N ↑:"]  # of one epoch the last is the best
     assert {row[0] for row in table.rows} == {*DATA}
     page.refresh(tmp_path / "results")
     rows = json.loads((tmp_path / "results" / "report.json").read_text())["answer"]["tables"][0]["rows"]
     for (name, _, named, without, with_elmo, gain, _), shown in zip(table.rows, rows, strict=True):
         assert named == "glove.6B.50d"
-        assert without.endswith("(1)")
-        assert with_elmo.endswith("(1)")
+        assert without.endswith("(1; 1 ↑)")
+        assert with_elmo.endswith("(1; 1 ↑)")
         assert gain
         assert (shown[0], shown[1]["text"]) == (name, gain.partition(" ")[0])
 

@@ -19,8 +19,8 @@ from tests import toy
 
 pytestmark = pytest.mark.slow
 
-TIMES = ("seconds", "device_seconds", "tokens_per_second", "peak_memory_mib", "finished", "checkpoint", "machine",
-         "commit", "dirty")  # fmt: skip
+TIMES = ("seconds", "device_seconds", "preparing", "tokens_per_second", "peak_memory_mib", "finished", "checkpoint",
+         "machine", "commit", "dirty")  # fmt: skip
 EVERYTHING = (  # all that a checkpoint has to bring back: both places, biLM, averages, schedule, early stopping
     "elmo.where=both",
     "elmo.finetune=joint",

@@ -6,6 +6,7 @@ import random
 import signal
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ from elmo_bench.commands.run import train
 from elmo_bench.commands.run.sweep import wanted
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.identity import Identity
+from elmo_bench.records import store
 from elmo_bench.sweeps import local
 from elmo_bench.sweeps.plan import Plan, plan
 from elmo_bench.sweeps.request import SweepRequest
@@ -280,8 +282,28 @@ def test_what_a_sweep_costs_is_said_before_it_starts(toy, monkeypatch, capsys):
     own = [fake("none", seed, task="toy", device_seconds=600.0 * seed) for seed in (1, 2, 9)]
     known = made._replace(records={str(i): record for i, record in enumerate(own)})
     told = known.cost(made.new)
-    assert told.startswith("6 runs to train: about 60 min of computing (")
+    assert told.startswith("6 runs to train: about 60 min of training alone (")
     assert "without 3 of which none" in told
+
+
+def test_what_runs_need_before_they_train_counts_and_what_is_made_once_only_once(toy, monkeypatch):
+    """By recorded runs: the median of the start, and the most that the making took, once; not where runs are there."""
+
+    def reference(where, seed, start, **made):
+        preparing = {"start": start} | made
+        return fake(where, seed, task="toy", device_seconds=100.0, preparing=preparing)
+
+    known = [
+        reference("none", 1, 10.0, files=250.0), reference("none", 2, 10.0, files=0.0), reference("none", 3, 10.0),
+        *(reference("input", seed, 20.0, layers=seed * 30.0) for seed in (1, 2, 3)),
+        replace(fake("input", task="other", variant={"bilm.seed": 2}), preparing={"start": 1.0, "files": 900.0}),
+    ]  # fmt: skip
+    made = planned(toy, seeds=1)
+    monkeypatch.setattr(store, "read_all", lambda *place: known)
+    first = 100.0 + 10.0 + 100.0 + 20.0 + 250.0 + 90.0
+    assert made.cost(made.new).startswith(f"2 runs to train: about {first / 60:.0f} min of computing, preparation incl")
+    again = made._replace(records={"a": fake("none", 9, task="toy", device_seconds=100.0, preparing={"start": 10.0})})
+    assert again.cost(again.new).startswith("2 runs to train: about 4 min of computing, preparation included")
 
 
 def test_each_run_is_a_process_of_one_run(toy, monkeypatch):

@@ -8,7 +8,7 @@ from elmo_bench.reporting.charts.forest import forest
 from elmo_bench.reporting.pages.chapter import Chapter
 from elmo_bench.reporting.section import Number, Section
 from elmo_bench.reporting.statistics import scores as statistics
-from elmo_bench.reporting.statistics.gains import Gain, verdict
+from elmo_bench.reporting.statistics.gains import Gain, in_words, verdict
 from elmo_bench.reporting.statistics.outcomes import Comparison, Scales, compared
 from elmo_bench.reporting.tables import tables
 from elmo_bench.reporting.tables.numbers import runs_of
@@ -51,6 +51,7 @@ def _sentences(scale: str, mains: Sequence[Comparison]) -> str:
         f"Scale {scale}: +ELMo scores higher than the baseline on {higher} of {len(mains)} "
         f"task{'s' * (len(mains) != 1)}; the gains are {spread}.",
         *(f"{MEANING[key]}: {', '.join(tasks)}." for key, tasks in by_verdict.items() if tasks),
+        *tables.context_in_words(mains),
     ]
     return " ".join(parts)
 
@@ -83,6 +84,7 @@ def _cell(main: Comparison) -> Number:
     lines = [
         f"{interval(main.test)}, {sure}".removeprefix(", "),
         f"{before:.2f} → {after:.2f}" + (f", {seeds} seeds" if seeds > 1 else ""),
+        main.context and f"{tables.CONTEXT} {in_words(main.context)}",
         main.changes,
     ]
     return Number(f"{main.test.mean:+.2f}", runs_of(main.treated, main.control), tuple(filter(None, lines)))

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from elmo_bench.configuration.tables import Column, Setting, in_order
-from elmo_bench.records.query import in_words, normal
+from elmo_bench.records.query import in_words, is_context_control, normal
 from elmo_bench.records.record import Record
 from elmo_bench.reporting.statistics.groups import Group, candidates, weight
 from elmo_bench.sweeps import pages as sweeps
@@ -24,7 +24,7 @@ class Cell(NamedTuple):
         row, column: their titles.
         group: the recorded runs, of all seeds; None if there are none.
         missing: the seeds asked for that have no record.
-        impossible: whether there can be no run, for the data do not fill a batch.
+        impossible: whether no run is asked for: the data do not fill a batch, or only what is recorded is shown.
     """
 
     task: str
@@ -88,9 +88,13 @@ def content(
     axes, seeds, cells = _axes(request), request.all_seeds, list[Cell]()
     others = set() if request.has_files else {record.task for record in here}
     for task in in_order({*request.tasks, *others}):
-        of_task = [each for each in here if each.task == task and (task not in asked or each.group in asked[task])]
+        of_task = [
+            each
+            for each in here
+            if each.task == task and (task not in asked or each.group in asked[task] or is_context_control(each))
+        ]
         found = _cells(axes, task, request.setting(task), seeds, of_task)
-        own = [cell for cell in found if cell.group and (request.sweep == FIRST or cell.group.first.variant)]
+        own = [each for each in found if each.group and (request.sweep == FIRST or each.group.first.variant)]
         cells += found if own or task in request.tasks else []
     shown = [record for cell in cells if cell.group for record in cell.group.records]
     own = {f"{record.task}: {', '.join(record.own_data.values())}": None for record in shown if record.own_data}
@@ -98,7 +102,9 @@ def content(
     metrics = {record.task: record.monitor for record in newest}
     said = [newest[-1].note] if newest else []
     said += [f"These runs have other data: {'; '.join(own)}."] if own else []
-    return Content(request, axes.columns, cells, metrics, " ".join(said)) if cells else None
+    there = {cell.column for cell in cells if cell.group}
+    columns = [each for each in axes.columns if not each.recorded or there >= {*(each.gain or [each.title])}]
+    return Content(request, columns, cells, metrics, " ".join(said)) if cells else None
 
 
 def _cells(axes: Axes, task: str, changes: Setting, seeds: Sequence[int], records: Sequence[Record]) -> list[Cell]:
@@ -107,7 +113,8 @@ def _cells(axes: Axes, task: str, changes: Setting, seeds: Sequence[int], record
     groups = _of_one_kind([candidates(records, setting) for setting in settings])
     for (row, column), setting, group in zip(axes.pairs, settings, groups, strict=True):
         there = {record.seed for record in group.records} if group else set()
-        impossible = group is None and whole is not None and not whole.fills_batch(setting.get("fraction", 1))
+        lacking = group is None and whole is not None and not whole.fills_batch(setting.get("fraction", 1))
+        impossible = column.recorded or lacking
         missing = () if impossible else tuple(seed for seed in seeds if seed not in there)
         found.append(Cell(task, row.title, column.title, group, missing, impossible))
     return found

@@ -128,9 +128,12 @@ def _row(finding: Finding, table: SweepTable, task: str, records: Sequence[Recor
 
 
 def _told(row: FindingRow) -> FindingRow:
-    """The row, with the names of the user's own files of data if its runs have some."""
+    """The row; its note also names the user's own files of data, and the arms with runs that were best at their end."""
     own = [f"{key}={name}" for key, name in row.groups[0].first.own_data.items()] if row.groups else []
-    return row._replace(note="; ".join(filter(None, [row.note, *own])))
+    late = [(sum(run.rises for run in group.records), group) for group in row.groups]
+    listed = ", ".join(f"{number} of {len(group.records)} {group.name}" for number, group in late if number)
+    said = f"dev best in the last epoch: {listed}" if listed else ""
+    return row._replace(note="; ".join(filter(None, [row.note, *own, said])))
 
 
 def _judged(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate, groupby, product
 from typing import Any, NamedTuple
 
-from elmo_bench.records.query import is_control, is_main
+from elmo_bench.records.query import CONTEXT_FREE, UNTRAINED, is_control, is_main
 from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import changes_of, with_changes
 from elmo_bench.reporting.statistics.gains import Gain, gain
@@ -17,12 +17,18 @@ SCALES = ("paper", "open", "mini")
 
 
 class Comparison(NamedTuple):
-    """An arm with ELMo and a baseline, and the gain on either split."""
+    """An arm with ELMo, a baseline or a control, and the gain on either split.
+
+    Attributes:
+        context: of a gain over a baseline, what the arm has over its own layer 0, which has no context, on test; None
+            without such runs.
+    """
 
     treated: Group
     control: Group
     dev: Gain
     test: Gain
+    context: Gain | None = None
 
     @property
     def task(self) -> str:
@@ -97,7 +103,7 @@ def by_scale(records: Iterable[Record]) -> dict[str, list[Outcome]]:
 
 
 def outcome(records: list[Record]) -> Outcome:
-    """Of the records of one task at one scale: each arm of ELMo's beside each baseline with the same other settings.
+    """Of the records of one task at one scale: each arm of ELMo's beside each baseline and control of it.
 
     Raises:
         UserError: as `by_scale`.
@@ -105,7 +111,18 @@ def outcome(records: list[Record]) -> Outcome:
     groups = sorted(in_groups(records), key=row_order)
     pairs = [(one, other) for one, other in product(groups, groups) if _compares(one, other)]
     compared = [Comparison(*pair, gain(*pair, split="dev"), gain(*pair)) for pair in pairs]
-    return Outcome(records, groups, monitored(records), compared)
+    whole = [
+        each if each.control.first.has_elmo else each._replace(context=_context(each, compared)) for each in compared
+    ]
+    return Outcome(records, groups, monitored(records), whole)
+
+
+def _context(gained: Comparison, compared: Sequence[Comparison]) -> Gain | None:
+    """What the arm of a comparison has over its layer 0, of which there may be several groups of runs."""
+    wanted = gained.treated.first.variant | CONTEXT_FREE
+    found = [each for each in compared if each.treated is gained.treated and each.control.first.variant == wanted]
+    best = max(found, key=lambda each: weight(each.control), default=None)
+    return best and best.test
 
 
 def compared(scales: Scales) -> dict[str, list[Comparison]]:
@@ -122,11 +139,14 @@ def holm(mains: Sequence[Comparison]) -> dict[str, float]:
 
 
 def _compares(group: Group, baseline: Group) -> bool:
-    """Whether they differ only in ELMo, as the task's configuration has it, and its biLM."""
-    if not group.first.has_elmo or baseline.first.has_elmo:
+    """Whether they differ in ELMo, as its task's configuration has it, and its biLM alone; or one is a control."""
+    one, other = group.first, baseline.first
+    if not one.has_elmo or not same_inputs(one, other):
         return False
-    others = {key: value for key, value in group.first.variant.items() if key != "bilm"}
-    return others == baseline.first.variant and same_inputs(group.first, baseline.first)
+    if not other.has_elmo:
+        return {key: value for key, value in one.variant.items() if key != "bilm"} == other.variant
+    controls = [one.variant | UNTRAINED, *([one.variant | CONTEXT_FREE] if one.weights == other.weights else [])]
+    return one.variant != other.variant and other.variant in controls
 
 
 # Records and groups in order.

@@ -8,6 +8,9 @@ from statistics import fmean, stdev
 
 from elmo_bench.records.record import Record
 
+RISES = "↑"
+RISING = f"N {RISES}: N of these runs had their best dev score in the last epoch; more epochs might raise the score."
+
 
 def score(records: Sequence[Record], split: str, metric: str) -> tuple[float, float | None]:
     """Mean and sample deviation of a metric, in percent; no deviation for a single run."""
@@ -19,6 +22,17 @@ def scores(records: Sequence[Record], split: str, metric: str) -> str:
     """The same as "90.00 ± 1.00"."""
     mean, deviation = score(records, split, metric)
     return f"{mean:.2f}" + ("" if deviation is None else f" ± {deviation:.2f}")
+
+
+def rising(records: Sequence[Record]) -> str:
+    """Behind a number of runs, how many had their best dev score in the last epoch, "; 3 ↑"; empty if none had."""
+    number = sum(record.rises for record in records)
+    return f"; {number} {RISES}" if number else ""
+
+
+def rising_in_words(rows: Sequence[Sequence[str]]) -> list[str]:
+    """What the mark means, for a table that has it."""
+    return [RISING] if any(RISES in cell for row in rows for cell in row) else []
 
 
 def of_paper(record: Record, metric: str) -> tuple[float | None, float | None]:

@@ -18,7 +18,7 @@ def linked(record: Record, value: str) -> Run:
 def seeds(group: Group, metric: str) -> Number:
     """The seeds of a group, each with its score on test."""
     runs = [linked(record, f"{record.metrics['test'][metric]:.2f}") for record in group.records]
-    return Number(scores.ranges([record.seed for record in group.records]), runs)
+    return Number(scores.ranges([record.seed for record in group.records]) + scores.rising(group.records), runs)
 
 
 def runs_of(*groups: Group) -> list[Run]:

@@ -13,6 +13,8 @@ from elmo_bench.reporting.section import Number, Section, inert
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.cells import Cell, Content
 from elmo_bench.reporting.statistics.cells import content as content_of
+from elmo_bench.reporting.statistics.gains import gain
+from elmo_bench.reporting.statistics.gains import in_words as gain_in_words
 from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.tables import sources
 from elmo_bench.reporting.tables.numbers import runs_of
@@ -31,7 +33,8 @@ def section(content: Content) -> Section:
     header, rows = weights(content) if table.shows == "weights" else _scores(content)
     changed = f"All runs with {' '.join(request.changes)}." if request.changes else ""
     note = " ".join(filter(None, [table.note, content.note, changed]))
-    return Section(f"{table.title}, scale {request.scale}", note, header, rows, [*unfair(content), *_missing(content)])
+    remarks = [*unfair(content), *statistics.rising_in_words(rows), *_missing(content)]
+    return Section(f"{table.title}, scale {request.scale}", note, header, rows, remarks)
 
 
 def _scores(content: Content) -> tuple[Row, list[Row]]:
@@ -65,26 +68,28 @@ def _cell(content: Content, task: str, row: str, column: Column) -> Number:
     """Mean, deviation and number of seeds, or a gain."""
     cells = [cell for title in column.gain or [column.title] if (cell := content.cell(task, row, title))]
     groups = [cell.group for cell in cells if cell.group]
-    text = _gain(content, groups) if column.gain else _score(content, cells[0]) if cells else ""
+    text = _gain(content, groups, column) if column.gain else _score(content, cells[0]) if cells else ""
     return Number(text + mark(*groups), runs_of(*groups))
 
 
 def _score(content: Content, cell: Cell) -> str:
     if cell.group is None:
         return IMPOSSIBLE if cell.impossible else MISSING
-    shown = statistics.scores(cell.group.records, content.request.table.split, content.metrics[cell.task])
     lacking = f"; {len(cell.missing)} missing" if cell.missing else ""
-    return f"{shown} ({len(cell.group.records)}{lacking})"
+    shown = statistics.scores(cell.group.records, content.request.table.split, content.metrics[cell.task])
+    return f"{shown} ({len(cell.group.records)}{lacking}{statistics.rising(cell.group.records)})"
 
 
-def _gain(content: Content, groups: Sequence[Group]) -> str:
-    """The gain from the first to the second: absolute, and as the share of the remaining error that it removes."""
+def _gain(content: Content, groups: Sequence[Group], column: Column) -> str:
+    """The gain from the first to the second: with its interval, or as the share of the error that it removes, too."""
     if len(groups) < 2:
-        return MISSING
+        return IMPOSSIBLE if column.recorded else MISSING
     split = content.request.table.split
+    if column.interval:
+        return gain_in_words(gain(groups[1], groups[0], split))
     before, after = (statistics.score(g.records, split, content.metrics[g.first.task])[0] for g in groups)
-    gain = f"{after - before:.2f}"
-    return gain if before >= 100 else f"{gain} / {100 * (after - before) / (100 - before):.1f} %"
+    gained = f"{after - before:.2f}"
+    return gained if before >= 100 else f"{gained} / {100 * (after - before) / (100 - before):.1f} %"
 
 
 def _missing(content: Content) -> list[str]:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from elmo_bench.records.query import is_main
 from elmo_bench.records.record import Record
 from elmo_bench.records.studies import LONG, SHARED, StudyRecord
 from elmo_bench.reporting.statistics import scores as statistics
@@ -17,20 +16,9 @@ Read = Mapping[tuple[str, str], Sequence[str]]  # sentences by scale and task
 
 
 def all_of(groups: Sequence[Group], metric: str) -> list[str]:
-    """The other metrics, curves that still rise, and the machines."""
+    """The other metrics, and the machines."""
     records = [record for group in groups for record in group.records]
-    return [*_details(groups, metric), *rising(groups), *_machines(records)]
-
-
-def rising(groups: Sequence[Group]) -> list[str]:
-    """The arms of the paper's comparison whose dev score was best in the last epoch that the page allows."""
-    arms = []
-    for group in (group for group in groups if is_main(group.first)):
-        last = [each.epoch == each.config["task"].get("fit", {}).get("epochs") for each in group.records]
-        if any(last):
-            arms.append(f"{group.name}, {sum(last)} of {len(last)} runs")
-    more = "More epochs might raise the score"
-    return [f"Dev was best in the last epoch: {'; '.join(arms)}. {more}."] if arms else []
+    return [*_details(groups, metric), *_machines(records)]
 
 
 def read(studies: Iterable[StudyRecord]) -> Read:

@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from elmo_bench.configuration.composing import ARMS
-from elmo_bench.records.query import is_control, is_main
+from elmo_bench.records.query import CONTEXT_FREE, is_control, is_main
 from elmo_bench.records.record import Record
 from elmo_bench.records.store import grouped, read_all
 from elmo_bench.records.times import in_time, typical
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics import gains
 from elmo_bench.reporting.statistics import scores as statistics
+from elmo_bench.reporting.statistics.gains import Gain
 from elmo_bench.reporting.statistics.groups import Group, in_groups, short
-from elmo_bench.reporting.statistics.outcomes import Outcome, Scales, by_place, largest, outcome
+from elmo_bench.reporting.statistics.outcomes import Comparison, Outcome, Scales, by_place, largest, outcome
 from elmo_bench.reporting.tables import comparisons, numbers, remarks
 from elmo_bench.reporting.tables.remarks import Read
 from elmo_bench.system import places
 
 HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "computing a run")
 BESIDE = ("arm", "biLM", "yours: test {m}", "seeds", "reference runs: test {m}", "seeds", "paper")
+CONTEXT = "context (over layer 0)"  # +ELMo less its layer 0
 REFERENCE = "Reference runs: the project's records with the same settings, mean ± sample standard deviation."
-SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", "the paper")
+SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", CONTEXT, "the paper")
 
 
 def sections(records: Iterable[Record]) -> list[Section]:
@@ -37,12 +39,13 @@ def sections_of(outcome: Outcome, read: Read) -> list[Section]:
 def scores(outcome: Outcome, read: Read) -> Section:
     """The scores of one task at one scale, a row for each arm; below them what a reader must know."""
     metric, overlaps = outcome.metric, read.get((outcome.scale, outcome.task), [])
+    rows = [_row(group, metric) for group in outcome.groups]
     return Section(
         title=f"{outcome.task}, scale {outcome.scale}",
         note=outcome.note,
         header=tuple(cell.format(m=metric) for cell in HEADER),
-        rows=[_row(group, metric) for group in outcome.groups],
-        remarks=[*overlaps, *remarks.all_of(outcome.groups, metric)],
+        rows=rows,
+        remarks=[*overlaps, *statistics.rising_in_words(rows), *remarks.all_of(outcome.groups, metric)],
     )
 
 
@@ -72,6 +75,10 @@ def paper_score(record: Record, metric: str) -> str:
 
 # The tasks of a scale side by side.
 
+NO_CONTEXT = (
+    "+ELMo is not shown to be better than its layer without context (`elmo.layers=0`): {}. What it gains there over "
+    "the baseline is not shown to come from context."
+)
 CONTROL = (
     "Control (`vectors=random`): word vectors in both models are random at first and trained with the task. Here ELMo "
     "also replaces pre-trained word vectors, which the paper's comparison does not ask of it."
@@ -84,10 +91,29 @@ def overview(scales: Scales) -> list[Section]:
     for scale, here in scales.items():
         title = f"all tasks, scale {scale}"
         main, control = ([row for each in here for row in _side_by_side(each, of)] for of in (is_main, is_control))
-        sections.append(Section(title, here[0].note, SIDE_BY_SIDE, main, not_recorded(here)))
+        said = [*context_in_words([each.main for each in here if each.main]), *not_recorded(here)]
+        sections.append(_told(Section(title, here[0].note, SIDE_BY_SIDE, main, said)))
         if control:
-            sections.append(Section(f"{title}, without pre-trained word vectors", CONTROL, SIDE_BY_SIDE, control, []))
+            other = f"{title}, without pre-trained word vectors"
+            sections.append(_told(Section(other, CONTROL, SIDE_BY_SIDE, control, [])))
     return sections
+
+
+def _told(section: Section) -> Section:
+    """The table with what its marks mean, and without the column of context where nothing is known of it."""
+    at = SIDE_BY_SIDE.index(CONTEXT)
+    section = section._replace(remarks=[*section.remarks, *statistics.rising_in_words(section.rows)])
+    if any(row[at] for row in section.rows):
+        return section
+    header, *rows = ((*row[:at], *row[at + 1 :]) for row in (section.header, *section.rows))
+    return section._replace(header=header, rows=rows)
+
+
+def context_in_words(mains: Sequence[Comparison]) -> list[str]:
+    """Where +ELMo is not shown to be better than its layer without context, if it is compared with it anywhere."""
+    unclear = [(each, each.context) for each in mains if each.context and gains.verdict(each.context) != "clear"]
+    listed = "; ".join(f"{each.title} {gains.in_words(of)}, {gains.verdict(of)}" for each, of in unclear)
+    return [NO_CONTEXT.format(listed)] if unclear else []
 
 
 def not_recorded(tasks: Sequence[Outcome]) -> list[str]:
@@ -107,9 +133,20 @@ def _side_by_side(outcome: Outcome, belongs: Callable[[Record], bool]) -> list[t
     paper = "" if before is None or after is None else f"{before}, {after}: {after - before:+.2f}"
     for arms, marks in zip(found, _marks(found), strict=True):
         task = outcome.task + (f" ({'; '.join(marks)})" if marks else "")
-        shown = (f"{statistics.scores(g.records, 'test', metric)} ({len(g.records)})" if g else "" for g in arms)
-        rows.append((task, metric, _known(arms).first.vectors, *shown, _gain(*reversed(arms)), paper))
+        shown = (_score(g.records, metric) if g else "" for g in arms)
+        gained = (gains.in_words(each) if each else "" for each in _gained(outcome, arms))
+        rows.append((task, metric, _known(arms).first.vectors, *shown, *gained, paper))
     return rows
+
+
+def _score(runs: Sequence[Record], metric: str) -> str:
+    return f"{statistics.scores(runs, 'test', metric)} ({len(runs)}{statistics.rising(runs)})"
+
+
+def _gained(outcome: Outcome, arms: Arms) -> tuple[Gain | None, Gain | None]:
+    """The gain of +ELMo over the baseline, and the part of it that is context."""
+    found = (each for each in outcome.comparisons if each.control is arms[0] and each.treated is arms[1])
+    return next(((each.test, each.context) for each in found), (None, None))
 
 
 Arms = tuple[Group | None, Group | None]  # the baseline and +ELMo
@@ -151,10 +188,6 @@ def _marks(found: Sequence[Arms]) -> list[list[str]]:
     return marks
 
 
-def _gain(elmo: Group | None, baseline: Group | None) -> str:
-    return gains.in_words(gains.gain(elmo, baseline)) if elmo and baseline else ""
-
-
 # A user's own results beside the reference runs and the paper, arm by arm.
 
 
@@ -164,7 +197,7 @@ def beside(records: Iterable[Record]) -> list[Section]:
 
 
 def _beside(own: Sequence[Record], reference: Sequence[Record]) -> Section:
-    """The arms of one task at one scale, and below them the gain of +ELMo."""
+    """The arms of one task at one scale, and below them the gain of +ELMo and the part of it that is context."""
     metric = own[0].monitor
     theirs = grouped(reference)
     groups = sorted(in_groups(own), key=lambda group: (group.first.has_elmo, group.name))
@@ -172,8 +205,12 @@ def _beside(own: Sequence[Record], reference: Sequence[Record]) -> Section:
     rows = [_row_beside(group, recorded, metric) for group, recorded in pairs]
     title = f"{own[0].task}, scale {own[0].scale}: your runs, the reference runs and the paper"
     header = tuple(cell.format(m=metric) for cell in BESIDE)
-    remarks = [] if any(recorded for _, recorded in pairs) else ["There is no reference run with these settings."]
-    return Section(title, REFERENCE, header, [*rows, *_gain_row(pairs, metric)], remarks)
+    found = [] if any(recorded for _, recorded in pairs) else ["There is no reference run with these settings."]
+    free = [group.first.variant | CONTEXT_FREE for group in groups if group.first.has_elmo]
+    alike = {group.first.group for group in groups}
+    known = [record for record in reference if record.group in alike or record.variant in free]
+    rows += _gain_rows(*(outcome(runs).main if runs else None for runs in ([*own], known)))
+    return Section(title, REFERENCE, header, rows, [*found, *statistics.rising_in_words(rows)])
 
 
 def _row_beside(group: Group, recorded: list[Record], metric: str) -> tuple[str, ...]:
@@ -185,21 +222,21 @@ def _cells(records: list[Record], metric: str) -> tuple[str, str]:
     """The test score with its deviation, and the seeds."""
     if not records:
         return "", ""
-    return statistics.scores(records, "test", metric), statistics.ranges([record.seed for record in records])
+    seeds = statistics.ranges([record.seed for record in records]) + statistics.rising(records)
+    return statistics.scores(records, "test", metric), seeds
 
 
-def _gain_row(pairs: Sequence[tuple[Group, list[Record]]], metric: str) -> list[tuple[str, ...]]:
-    """The row of +ELMo over the baseline, of the paper's comparison; none where one of them is missing."""
-    arms = {group.first.has_elmo: (group.records, recorded) for group, recorded in pairs if is_main(group.first)}
-    if len(arms) < 2:
+def _gain_rows(own: Comparison | None, recorded: Comparison | None) -> list[tuple[str, ...]]:
+    """The rows of +ELMo over the baseline and over its layer 0; none without both arms."""
+    if own is None:
         return []
-    own, recorded = (_difference(before, after, metric) for before, after in zip(arms[False], arms[True], strict=True))
-    paper = statistics.gain_of_paper(pairs[0][0].first)
-    return [("gain of +ELMo", "", own, "", recorded, "", "" if paper is None else f"{paper:+.2f}")]
+    both = own, recorded
+    paper = statistics.gain_of_paper(own.treated.first)
+    gained, context = ([_sure(each and each.test) for each in both], [_sure(each and each.context) for each in both])
+    rows = [("gain of +ELMo", "", gained[0], "", gained[1], "", "" if paper is None else f"{paper:+.2f}")]
+    return rows + ([(CONTEXT, "", context[0], "", context[1], "", "")] if any(context) else [])
 
 
-def _difference(before: list[Record], after: list[Record], metric: str) -> str:
-    if not before or not after:
-        return ""
-    first, second = (statistics.score(records, "test", metric)[0] for records in (before, after))
-    return f"{second - first:+.2f}"
+def _sure(gain: Gain | None) -> str:
+    """A gain with its interval, if both arms have several seeds."""
+    return "" if gain is None else gains.in_words(gain if min(gain.seeds) > 1 else gain._replace(spread=None))
