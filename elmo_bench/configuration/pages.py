@@ -49,13 +49,6 @@ def title(task: str) -> str:
     return written("task", task, "title") or task
 
 
-def own_vectors(scale: str) -> str | None:
-    """The file in conf/vectors/ that a scale's configuration file chooses."""
-    path = places.page("scale", scale)
-    chosen = read(path).get("defaults", []) if path.is_file() else []
-    return next((each["override /vectors"] for each in chosen if "override /vectors" in each), None)
-
-
 def written(group: str, name: str, key: str, default: Any = None) -> Any:
     """What the file of a task or a scale says, such as `note` of a scale; `default` without the key or the file."""
     path = places.page(group, name)

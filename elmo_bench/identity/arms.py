@@ -65,7 +65,7 @@ def variant(run: RunConfig) -> dict[str, Any]:
 def own_files(config: Mapping[str, Any]) -> dict[str, str]:
     """By split, the name of a file of the user's where the scale has its own; of a run's configuration without places.
 
-    What a scale generates has a place, other files have names.
+    What a scale generates is known by its place, other files by their names.
     """
     task, scale = config["task"], config["scale"]
     of_task, theirs, found = task.get("name"), dict[str, Any](), dict[str, str]()
@@ -75,10 +75,12 @@ def own_files(config: Mapping[str, Any]) -> dict[str, str]:
     for split in ("train", "dev", "test"):
         ours = (task.get("data") or {}).get(split)
         if isinstance(ours, str) and isinstance(theirs.get(split), str):
-            name = PurePath(ours).name
-            moved = scale.get("maker") and ours.startswith("<elsewhere>")
-            scales = PurePath(theirs[split].removeprefix("${in_folder:").removesuffix("}")).name
-            found |= {split: name} if moved or name != scales else {}
+            name, scales = PurePath(ours).name, theirs[split].removeprefix("${in_folder:").removesuffix("}")
+            if scale.get("maker"):
+                own = ours != scales.replace("${scale.folder}", str(scale.get("folder")))
+            else:
+                own = name != PurePath(scales).name
+            found |= {split: name} if own else {}
     return found
 
 

@@ -18,7 +18,7 @@ class Maker(Protocol):
     """Built as `maker(block, places)` with the typed block of the configuration file that names it.
 
     Neither the constructor nor `recipe` reads or makes any of the files. A class with a true attribute `seeded` makes
-    other files for another `seed` in its block.
+    other files for another `seed` in its block. That of a scale has `files`, the names of all files in its folder.
     """
 
     def recipe(self) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,13 @@ from elmo_bench.configuration.schema import KEYS, Plain, RunConfig, VectorSetCon
 from elmo_bench.identity.makers import maker
 from elmo_bench.identity.vector_files import locate
 from elmo_bench.layers import model_folder
+from elmo_bench.sources import pages as sources
 from elmo_bench.system import code
-from elmo_bench.system.storage.hashing import MEMORY, content_sha256
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.hashing import MEMORY, content_sha256, fingerprint
+from elmo_bench.text.conll2012 import find_files
+from elmo_bench.text.documents import ENDING, named_beside
+from elmo_bench.text.source import SPLITS
 
 # Callbacks of Lightning that change no result.
 WATCHING = (
@@ -29,7 +36,9 @@ FORMAT = 2  # of the identity: raised when the hash of the same settings would c
 
 def settings(run: RunConfig) -> Plain:
     """The settings that a run's identity is a hash of. Raises `UserError` for a file that cannot be read."""
-    files = Files(Path(run.scale.folder) if run.scale.maker and run.scale.folder else None, Path(run.cache_root))
+    data: Any = maker(run.scale, run.places)
+    made = {} if data is None else {Path(str(run.scale.folder), name): name for name in data.files}
+    files = Files(made, Path(run.cache_root))
     plain = relevant(run)
     if run.trains_vectors and (vectors := maker(run.vectors, run.places)):
         plain["vectors"] = {"source": run.vectors.source, "recipe": vectors.recipe()}
@@ -108,39 +117,62 @@ class Files:
     """Replaces the paths of files in plain containers by identifiers of their content.
 
     Args:
-        made: folder of generated data, whose files are identified by the recipe of the scale; None if there is none.
+        made: the names of generated files, which the recipe of the scale identifies, by their paths.
         cache: folder that stores the digests of large files.
     """
 
-    def __init__(self, made: Path | None, cache: Path):
+    def __init__(self, made: Mapping[Path, str], cache: Path):
         self.made, self.memory = made, cache / MEMORY
 
-    def digested(self, node: Any) -> Any:
+    def digested(self, node: Any, folder: Path | None = None) -> Any:
         """The containers with "sha256:..." for files and "made:NAME" for generated ones.
 
         In a block with a `folder` (and a `root`), names are looked up in it, and these two keys are dropped.
         """
         if isinstance(node, dict):
-            if (folder := data_folder(node)) is None:
-                return dict(zip(node, map(self.digested, node.values()), strict=True))
-            names = {key: value for key, value in node.items() if key not in ("root", "folder")}
-            return {key: self._below(folder, value) for key, value in names.items()}
+            folder = data_folder(node) or folder
+            kept = {key: each for key, each in node.items() if folder is None or key not in ("root", "folder")}
+            return {key: (self._split if key in SPLITS else self.digested)(each, folder) for key, each in kept.items()}
         if isinstance(node, list):
-            return list(map(self.digested, node))
-        if isinstance(node, str) and os.sep in node and len(node) < 4096:
-            return self._identified(node)
-        return code.written(node) if isinstance(node, str) else node
+            return [self.digested(each, folder) for each in node]
+        if not isinstance(node, str):
+            return node
+        is_path = os.sep in node or (folder is not None and node)
+        return (is_path and self._digest(Path(folder or "", node))) or code.written(node)
 
-    def _below(self, folder: Path, value: Any) -> Any:
-        if isinstance(value, list):
-            return [self._below(folder, one) for one in value]
-        there = isinstance(value, str) and value and (folder / value).exists()
-        return self._identified(str(folder / value)) if there else value
+    def _split(self, named: Any, folder: Path | None) -> Any:
+        """The content of all files that are opened for a split, wherever and in whatever order they lie."""
+        names = named if isinstance(named, list) else [named]
+        if not names or not all(isinstance(name, str) and name for name in names):
+            return named
+        found = [self._digest(path) or name for name in names for path in _opened(name, folder)]
+        return found[0] if len(found) == 1 else f"sha256:{fingerprint(sorted(found), digits=64)}"
 
-    def _identified(self, path: str) -> str:
-        if self.made is not None and Path(path).is_relative_to(self.made):
-            return f"made:{Path(path).relative_to(self.made).as_posix()}"
-        return f"sha256:{content_sha256(path, self.memory)}" if os.path.exists(path) else path
+    def _digest(self, path: Path) -> str | None:
+        """None if there is no such file."""
+        if path in self.made:
+            return f"made:{self.made[path]}"
+        return f"sha256:{content_sha256(path, self.memory)}" if os.path.exists(path) else None
+
+
+def _opened(name: str, folder: Path | None) -> Iterator[Path]:
+    """The files that a reader opens for a name: the file, or those of a folder or a list, and what names documents."""
+    try:
+        files = find_files(name, folder)
+    except UserError:  # it is no list, or the reader will say what is wrong with it
+        files = [Path(os.path.expanduser(Path(folder or "", name)))]
+    for path in files:
+        yield path
+        beside = named_beside(path)
+        if beside is not None and content_sha256(beside) not in _documents_of_project():
+            yield beside
+
+
+@cache
+def _documents_of_project() -> set[str]:
+    """The digests of the documents that `elmo-bench data` writes, without which recorded runs are identified."""
+    files = [file for page in sources.load().values() for file in page.files.items()]
+    return {digest for name, digest in files if name.endswith(ENDING)}
 
 
 def data_folder(data: Plain) -> Path | None:

@@ -16,6 +16,17 @@ from elmo_bench.system.errors import UserError
 
 __all__ = ["MiniBilm", "MiniData"]
 
+SPLITS = ("train", "dev", "test")
+PATHS = {  # of the file of each split, by task
+    "ner": "ner/{}.iob2",
+    "srl": "srl/{}.conll",
+    "coref": "coref/{}.conll",
+    "snli": "snli/{}.tsv",
+    "squad": "squad/{}-v1.1.json",
+    "sst": "sst/{}.txt",
+}
+TEXT = (*(f"lm/{split}.txt" for split in SPLITS), "lm/senses.tsv")
+
 
 class MiniData:
     """Makes the data of `scale=mini`, at `scale.folder`: the text, and the data of the task of the run.
@@ -23,6 +34,8 @@ class MiniData:
     Raises:
         UserError: the configuration asks for another version than this code generates.
     """
+
+    files = (*(path.format(split) for path in PATHS.values() for split in SPLITS), *TEXT)
 
     def __init__(self, scale: ScaleConfig, places: Places):
         self.scale = scale

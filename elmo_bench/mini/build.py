@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from elmo_bench.mini import PATHS, SPLITS
 from elmo_bench.mini.formats import FORMATS
 from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.world import World
@@ -23,8 +24,6 @@ from elmo_bench.mini.text import PlainText
 from elmo_bench.system.errors import UserError
 
 VERSION = 5  # of the generator; raised whenever the same seed gives different bytes
-SPLITS = ("train", "dev", "test")
-TEXT = (*(f"lm/{split}.txt" for split in SPLITS), "lm/senses.tsv")
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ class Builder:
                 self._held_out |= mine
             if made.labels:
                 items = Chance(self.seed, f"{task} order", split).shuffled(items)
-            yield made.path.format(split), made.text(split, items)
+            yield PATHS[task].format(split), made.text(split, items)
 
     def _text(self) -> Iterator[tuple[str, str]]:
         avoided = set(self._held_out)

@@ -9,7 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.mini.build import SPLITS, TEXT, VERSION, Builder, Sizes
+from elmo_bench.mini import PATHS, SPLITS, TEXT
+from elmo_bench.mini.build import VERSION, Builder, Sizes
 from elmo_bench.mini.formats import FORMATS
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
@@ -19,7 +20,7 @@ from elmo_bench.system.storage.locks import held
 from elmo_bench.system.storage.owners import private
 
 MANIFEST = "mini.json"  # names the sha256 of each file; written last
-FILES = {task: [made.path.format(split) for split in SPLITS] for task, made in FORMATS.items()}
+FILES = {task: [path.format(split) for split in SPLITS] for task, path in PATHS.items()}
 
 
 def ensure_data(

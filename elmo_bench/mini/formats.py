@@ -109,14 +109,12 @@ class Format(NamedTuple):
     """A task's files.
 
     Attributes:
-        path: of the file of a split.
         source: makes, from a stream of draws, what draws the items.
         told: the sentences of an item, which have a `text`.
         text: of a file, from a split and its items.
         labels: equally many items are drawn of each of so many labels, and then shuffled; 0: items have none.
     """
 
-    path: str
     source: Callable[[Chance, World], Any]
     told: Callable[[Any], Iterable[Sentence | OpinionTree]]
     text: Callable[[str, list[Any]], str]
@@ -124,10 +122,10 @@ class Format(NamedTuple):
 
 
 FORMATS = {
-    "ner": Format("ner/{}.iob2", news, lambda told: [told], _ner),
-    "srl": Format("srl/{}.conll", news, lambda told: [told], _srl),
-    "coref": Format("coref/{}.conll", Stories, iter, _coref),
-    "snli": Format("snli/{}.tsv", Scenes, lambda pair: [pair.premise, pair.hypothesis], _snli, len(LABELS)),
-    "squad": Format("squad/{}-v1.1.json", Passages, lambda passage: passage.told, _squad),
-    "sst": Format("sst/{}.txt", Reviews, lambda tree: [tree], _sst, 5),
+    "ner": Format(news, lambda told: [told], _ner),
+    "srl": Format(news, lambda told: [told], _srl),
+    "coref": Format(Stories, iter, _coref),
+    "snli": Format(Scenes, lambda pair: [pair.premise, pair.hypothesis], _snli, len(LABELS)),
+    "squad": Format(Passages, lambda passage: passage.told, _squad),
+    "sst": Format(Reviews, lambda tree: [tree], _sst, 5),
 }

@@ -32,6 +32,8 @@ class Started:
         bilm: the name and sha256 of the biLM, null for a baseline, and whether it was tuned.
         commit, dirty: of the code; None without git.
         config: the resolved configuration, without folders of a machine.
+        own_files: by split, the name of a file of the user's where the scale has its own; None: an older record, of
+            which today's configuration files tell.
     """
 
     task: str
@@ -46,6 +48,7 @@ class Started:
     commit: str | None
     dirty: bool | None
     config: Plain
+    own_files: dict[str, str] | None = None
 
     @property
     def where(self) -> str:
@@ -75,7 +78,8 @@ class Started:
     @cached_property
     def own_data(self) -> dict[str, str]:
         """The names of the user's own files of data, by the key that was typed; empty with the scale's own data."""
-        return {f"task.data.{split}": name for split, name in own_files(self.config).items()}
+        known = own_files(self.config) if self.own_files is None else self.own_files
+        return {f"task.data.{split}": name for split, name in known.items()}
 
     @property
     def paper(self) -> Plain:
@@ -223,7 +227,6 @@ def _misfit(record: Record) -> str | None:
         "its settings name another task, scale, seed or version": named
         == (record.task, record.scale, record.seed, record.version),
         "arm is not that of elmo.where": (record.arm == "elmo") == record.has_elmo,
-        "its word vectors are random, and its variant does not say so": not _random_unsaid(record),
         f"metrics lack {record.monitor}": all(record.monitor in scores for scores in record.metrics.values()),
         "layer_weights and gamma have other places": record.layer_weights.keys() == record.gamma.keys(),
         "layer_weights have several lengths": len(layers) <= 1 and 0 not in layers,
@@ -232,13 +235,6 @@ def _misfit(record: Record) -> str | None:
         f"history lacks {dev}": dev in record.history and fault(record.history[dev], [float]) is None,
     }
     return next((reason for reason, fits in belongs.items() if not fits), None)
-
-
-def _random_unsaid(record: Record) -> bool:
-    """Whether it is of a version that compared runs on random word vectors at a scale that has others today."""
-    source = (record.config.get("vectors") or {}).get("source")
-    own = pages.own_vectors(record.scale)
-    return source == "page" and "vectors" not in record.variant and own not in (None, "page", "paper", "random")
 
 
 def without_seed(settings: Mapping[str, Any]) -> Plain:

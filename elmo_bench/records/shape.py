@@ -59,7 +59,7 @@ RECORD = {
     "versions": {str: str}, "commit": TEXT, "dirty": (bool, None), "finished": str, "checkpoint": str,
     "history": {"epoch": [COUNT], "updates": [POSITIVE], str: [(NUMBER, None)]},
     "settings": {"seed": int, "scale": dict, "task": dict, "bilm?": dict},
-    "config": CONFIG,
+    "config": CONFIG, "own_files?": {str: str},
     "word_vectors": (dict, None),
 }  # fmt: skip
 KEYS = tuple(key.removesuffix("?") for key in RECORD)

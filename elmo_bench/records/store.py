@@ -12,7 +12,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from elmo_bench.configuration import pages
 from elmo_bench.identity.identity import flat
 from elmo_bench.records.record import Record, of
 from elmo_bench.system.errors import UserError
@@ -21,6 +20,7 @@ from elmo_bench.system.storage.files import write_bytes
 from elmo_bench.system.storage.json_text import read_sealed, sealed
 
 REMEDY = "restore it (git checkout), or remove it and run again"
+AGAIN = "forced"  # in the folder of a run that is trained again: its record is still the earlier one
 BLOCKS = ("config", "settings", "history", "metrics", "layer_weights")  # one line for each key in them
 
 T = TypeVar("T")
@@ -38,6 +38,12 @@ def place(results_root: str | Path, scale: str, task: str, run: str) -> Path:
 def work(results_root: str | Path, scale: str, task: str, run: str) -> Path:
     """The folder of a run's checkpoints and metrics, from which an unfinished run resumes."""
     return Path(results_root) / "work" / scale / task / run
+
+
+def is_finished(path: Path) -> bool:
+    """Whether a run has a record, and is not being trained again (`force=true`)."""
+    root, (scale, task, name) = path.parents[3], path.with_suffix("").parts[-3:]
+    return path.is_file() and not (work(root, scale, task, name) / AGAIN).exists()
 
 
 def write(path: Path, record: Record, beside: Mapping[Path, bytes] | None = None) -> None:
@@ -96,16 +102,16 @@ def read(path: Path) -> Record:
 def read_all(results_root: str | Path, scale: str = "*", task: str = "*") -> list[Record]:
     """All records below `results_root`, or those of a scale or task, in the order of their paths.
 
-    What is no record of its place (a copy, say) is left out, and so are records of an earlier version of a task, which
-    computed something else; a line says so.
+    What is no record of its place (a copy, say) is left out, and so are records of an earlier version of a task than
+    others there, which computed something else; a line says so.
 
     Raises:
         UserError: a record is damaged.
     """
     found = [*fitting(read, sorted((Path(results_root) / "runs").glob(f"{scale}/{task}/[!.]*.json")))]
-    newest = {name: pages.version(name) for name in {record.task for record in found}}
+    newest: dict[str, int] = {}
     for record in found:
-        newest[record.task] = max(newest[record.task], record.version)
+        newest[record.task] = max(newest.get(record.task, 0), record.version)
     current = [record for record in found if record.version == newest[record.task]]
     if earlier := len(found) - len(current):
         print(f"{results_root}: {earlier} records of earlier versions of their tasks are left out", file=sys.stderr)

@@ -62,21 +62,32 @@ def train(cfg: DictConfig) -> Record:
         return _smoke(cfg)
     check_files(run)
     identity = Identity(run)
-    path = store.place(run.results_root, run.scale.name, run.task.name, identity.run)
-    if path.is_file() and not run.force:
-        record = store.read(path)
-        print(f"{title(record)}: recorded on {record.finished[:10]}, not run again (force=true does)", flush=True)
-        if run.logger.wandb is not None and os.environ.get(SWEEP):
-            from elmo_bench.running.tracking import again
-
-            again(run, record)
-        return record
-    folder = store.work(run.results_root, run.scale.name, run.task.name, identity.run)
-    with held(folder, f"another process is training this run; waiting for its record, {path}", wait=True) as waited:
-        if path.is_file() and (waited or not run.force):  # it has just been made
-            return store.read(path)
+    of_run = run.results_root, run.scale.name, run.task.name, identity.run
+    path, folder = store.place(*of_run), store.work(*of_run)
+    if store.is_finished(path) and not run.force:
+        return _recorded(run, path, "not run again (force=true does)")
+    before = _written(path)
+    with held(folder, f"another process is training this run; waiting for its record, {path}", wait=True):
+        if _written(path) not in (None, before):
+            return _recorded(run, path, "by another process in the meantime")
         described = describe(run, identity, cfg)
         return _train(run, described, path, folder)
+
+
+def _written(path: Path) -> int | None:
+    """When a record was written; None without one."""
+    return path.stat().st_mtime_ns if path.is_file() else None
+
+
+def _recorded(run: RunConfig, path: Path, why: str) -> Record:
+    """The record that a run has; a line says why it is not trained."""
+    record = store.read(path)
+    print(f"{title(record)}: recorded on {record.finished[:10]}, {why}", flush=True)
+    if run.logger.wandb is not None and os.environ.get(SWEEP):
+        from elmo_bench.running.tracking import again
+
+        again(run, record)
+    return record
 
 
 def _smoke(cfg: DictConfig) -> Record:
@@ -122,15 +133,13 @@ def _tell_of_data(run: RunConfig, described: Description) -> None:
 def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> Record:
     """Under the lock of the run's work folder."""
     from elmo_bench.records import items
+    from elmo_bench.running import unfinished
     from elmo_bench.running.run import run_once
-    from elmo_bench.running.unfinished import FORCED, LAST, check_place, clear, is_whole
 
-    check_place(folder)
+    unfinished.check_place(folder)
     typed = _check(run, folder)
-    forced = folder / FORCED  # marks a forced run as begun, so that it is resumed and not started again
-    if run.force and not (forced.is_file() and is_whole(folder)):
-        clear(folder)
-        forced.touch()
+    if run.force and not unfinished.is_restarted(folder):
+        unfinished.start_anew(folder)
     with machine.preparing("files"):
         vectors = makers.make(run)
     name = label(run.elmo.where, described.variant)
@@ -139,8 +148,8 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     with writing(folder):
         record, scored = run_once(run, described, vectors, typed)
     store.write(path, record, {items.path_of(path): items.packed(scored)})
-    for part in (folder / LAST, forced):
-        part.unlink(missing_ok=True)
+    for part in (unfinished.LAST, store.AGAIN):
+        (folder / part).unlink(missing_ok=True)
     print(f"{title(record)}: {summary(record)}; {path}", flush=True)
     return replace(record, path=path)
 

@@ -10,6 +10,7 @@ from elmo_bench.bilm.card import read_card
 from elmo_bench.configuration.schema import RunConfig, TunedConfig
 from elmo_bench.embedding.representation import Elmo
 from elmo_bench.embedding.vectors import Columns, WordsUsed, WordTable
+from elmo_bench.identity.arms import own_files
 from elmo_bench.identity.identity import Description, Identity
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.records.record import Record
@@ -32,6 +33,7 @@ def begun(run: RunConfig, described: Description) -> dict[str, Any]:
         "run": described.identity.run,
         "group": described.identity.group,
         "config": described.placeless,
+        "own_files": own_files(described.placeless),
     }
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.records import items
+from elmo_bench.records import items, store
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.integrity import check_archive, load_checkpoint
 
-LAST, BEST, FORCED = "last.ckpt", "best.ckpt", "forced"  # in a run's work folder
-FILES = LAST, BEST, FORCED, items.DEV, items.PREDICTIONS
+LAST, BEST = "last.ckpt", "best.ckpt"  # in a run's work folder
+MADE = LAST, BEST, items.DEV, items.PREDICTIONS
+JOB = "SLURM_JOB_ID"  # the variable that names it, the same when Slurm queues the job again
 REMEDY = items.RESTART
 PARTS = {"state_dict": dict, "history": list, "loops": dict, "optimizer_states": list, "lr_schedulers": list}
 
@@ -20,7 +22,7 @@ PARTS = {"state_dict": dict, "history": list, "loops": dict, "optimizer_states":
 def check_place(folder: Path) -> None:
     """Raises `UserError` for what no run makes in its work folder: a pipe is waited for, a folder has a file's name."""
     for path in folder.rglob("*"):
-        if path.exists() and not path.is_file() and (path.name in FILES or not path.is_dir()):
+        if path.exists() and not path.is_file() and (path.name in (*MADE, store.AGAIN) or not path.is_dir()):
             raise UserError("neither a file nor a folder that a run has made; move it away", path)
 
 
@@ -48,15 +50,6 @@ def check(folder: Path) -> int:
     return epochs
 
 
-def is_whole(folder: Path) -> bool:
-    """Whether an unfinished run can go on from its files."""
-    try:
-        check(folder)
-    except UserError:
-        return False
-    return True
-
-
 def best(folder: Path, history: Sequence[dict[str, Any]] | None) -> dict[str, Any]:
     """The checkpoint of the best epoch.
 
@@ -73,9 +66,17 @@ def best(folder: Path, history: Sequence[dict[str, Any]] | None) -> dict[str, An
     return saved
 
 
-def clear(folder: Path) -> None:
-    """Removes the files of an unfinished run."""
-    for part in (LAST, BEST, items.DEV, items.PREDICTIONS):
+def start_anew(folder: Path) -> None:
+    """Removes the files of an unfinished run, and notes that it is trained again, and in which job of Slurm."""
+    for part in MADE:
         (folder / part).unlink(missing_ok=True)
     for logged in ("csv", "wandb"):
         shutil.rmtree(folder / logged, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / store.AGAIN).write_text(os.environ.get(JOB, ""))
+
+
+def is_restarted(folder: Path) -> bool:
+    """Whether this process is in a job that Slurm has queued again, and the run was started anew in that job."""
+    again, job = folder / store.AGAIN, os.environ.get(JOB)
+    return "SLURM_RESTART_COUNT" in os.environ and again.is_file() and again.read_text() == job

@@ -84,7 +84,8 @@ class Plan(NamedTuple):
     @property
     def new(self) -> list[Planned]:
         """The runs to train."""
-        return [each for each in self.runs if each.run not in self.records or each.config.force]
+        finished = {run for run, record in self.records.items() if record.path and store.is_finished(record.path)}
+        return [each for each in self.runs if each.run not in finished or each.config.force]
 
     def cost(self, new: Sequence[Planned]) -> str:
         """How many runs are to be trained and, from recorded runs of their tasks and arms, how long they compute.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from elmo_bench.records import store
+from elmo_bench.running.unfinished import start_anew
 from elmo_bench.sweeps import local
 from elmo_bench.sweeps.clusters import settings, slurm
 from elmo_bench.sweeps.clusters.attempt import CANCELLED, RUNS, Attempt, JobJournal, Preparation, first_line
@@ -112,6 +113,9 @@ def _queue(plan: Plan, new: Sequence[Planned], root: Path, cluster: ClusterSetti
     attempts = [_attempt(each, root, folder, cluster.attempts) for each in new]
     write_bytes(folder / RUNS, "".join(f"{each.run}\n" for each in new).encode())
     job = replace(cluster.run, setup=[first_line(folder, cluster.attempts), *cluster.run.setup])
+    for each in new:
+        if each.config.force:
+            start_anew(store.work(root, each.config.scale.name, each.point.task, each.run))
     try:
         jobs = slurm.submit(attempts, folder, cluster, job, NAME, after)
     except UserError:
@@ -129,7 +133,8 @@ def _queue(plan: Plan, new: Sequence[Planned], root: Path, cluster: ClusterSetti
 
 def _attempt(run: Planned, root: Path, folder: Path, attempts: int) -> Attempt:
     record = store.place(root, run.config.scale.name, run.point.task, run.run)
-    command = [*local.TRAIN, "hydra.mode=RUN", *run.point.overrides]
+    goes_on = ["force=false"] * run.config.force  # `start_anew` has been called here, for all its jobs
+    command = [*local.TRAIN, "hydra.mode=RUN", *run.point.overrides, *goes_on]
     return Attempt(run.title, command, record, journal(folder, run.run), attempts)
 
 
@@ -192,7 +197,7 @@ def status(results_root: Path) -> list[Status]:
 
 def _row(submission: Submission, run: str, there: Mapping[str, Queued]) -> QueueRow:
     title, jobs = submission.runs[run]["title"], submission.jobs(run)
-    if Path(submission.runs[run]["record"]).is_file():
+    if store.is_finished(Path(submission.runs[run]["record"])):
         return QueueRow("recorded", title)
     starts = journal(submission.folder, run).starts
     again = f", start {starts}" if starts > 1 else ""

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.files import ending, open_text
+from elmo_bench.system.storage.files import below, distinct, ending, open_text
 from elmo_bench.text import brackets
 from elmo_bench.text.columns import Block, read_blocks, write_rows
 from elmo_bench.text.source import TABLES
@@ -332,27 +332,28 @@ def find_files(source: str | PathLike[str] | Iterable[str], folder: str | PathLi
     """The files that `source` names; those of a folder in the order of their names, those of a list in its order.
 
     Args:
-        source: a file; a folder, searched with all its subfolders for names that end in `_gold_conll` or `.conll`,
-            optionally followed by `.gz` or `.xz`; a list (`.txt`, `.list`, `.id`) with the name of a file, a folder or
-            a document on each line, as the CoNLL-2012 splits are distributed, unless it begins as a file of columns; or
-            several of these.
+        source: a file; a folder, searched with all its subfolders, also linked ones, for names that end in
+            `_gold_conll` or `.conll`, optionally followed by `.gz` or `.xz`; a list (`.txt`, `.list`, `.id`) with the
+            name of a file, a folder or a document on each line, as the CoNLL-2012 splits are distributed, unless it
+            begins as a file of columns; or several of these.
         folder: the base of relative paths, also of those in a list; by default a list's own folder.
 
     Raises:
-        UserError: nothing there, an empty folder or list, a line of a list that leads out of its folder.
+        UserError: nothing there, an empty folder or list, a line of a list that leads out of its folder, a file that is
+            there both plain and packed.
     """
     if not isinstance(source, str | PathLike):
-        return [path for each in source for path in find_files(each, folder)]
+        return distinct([path for each in source for path in find_files(each, folder)])
     path = Path(os.path.expanduser(Path(folder or "", source)))
     if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if _is_conll(file.name) and file.is_file())
+        files = [file for file in below(path) if _is_conll(file.name)]
         if not files:
             raise UserError(
                 f"no file below this folder ends in {' or '.join(ENDINGS)} (optionally with .gz or .xz)", path
             )
-        return files
+        return distinct(files)
     if path.suffix in (".txt", ".list", ".id") and path.is_file() and not _begins_as_conll(path):
-        return list(_listed(path, Path(os.path.expanduser(folder)) if folder else path.parent))
+        return distinct([*_listed(path, Path(os.path.expanduser(folder)) if folder else path.parent)])
     return [path]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from elmo_bench.system.errors import UserError
@@ -23,8 +24,7 @@ def of_blocks(blocks: Sequence[Block]) -> list[str]:
         UserError: FILE.documents has another number of lines than the file has sentences, or an empty line.
     """
     path = blocks[0].path
-    beside = path.with_name(f"{path.name}{ENDING}")
-    if not beside.is_file():
+    if (beside := named_beside(path)) is None:
         return [f"document {block.document}" for block in blocks]
     names = [line.strip() for line in read_text(beside).splitlines()]
     if len(names) != len(blocks):
@@ -33,6 +33,12 @@ def of_blocks(blocks: Sequence[Block]) -> list[str]:
     if "" in names:
         raise UserError("no name; each line names the document of a sentence", beside, names.index("") + 1)
     return names
+
+
+def named_beside(path: Path) -> Path | None:
+    """The file that names the documents of a column file, if there is one."""
+    beside = path.with_name(f"{path.name}{ENDING}")
+    return beside if beside.is_file() else None
 
 
 def in_comments(blocks: Iterable[Block]) -> Iterator[tuple[Block, str | None]]:

@@ -31,6 +31,14 @@ def left_out(folder: Path, capsys) -> str:
     return line
 
 
+def test_a_record_of_another_folder_of_configuration_is_read(bench, monkeypatch):
+    """At a scale without word vectors there, and of an earlier version of the task."""
+    record = bench.train("arm=baseline", "task.fit.epochs=1", "task.data.train=dev.txt")
+    monkeypatch.undo()
+    assert store.read_all(bench.results) == [record]
+    assert store.read(record.path).own_data == {"task.data.train": "dev.txt"}
+
+
 @pytest.mark.parametrize("link", [False, True])
 @pytest.mark.parametrize("name", ["{} copy.json", "{}.1.json", "{} (conflict).json", "0123456789abcdef.json"])
 def test_a_copy_or_a_link_under_another_name_counts_once(tmp_path, capsys, name, link):

@@ -216,7 +216,6 @@ def test_a_damaged_run_ends_in_one_line_and_force_starts_it_again(bench, stopped
     (stopped / "best.ckpt").write_bytes(kept[:-300])
     with pytest.raises(UserError, match=r"best\.ckpt: damaged.*start the run again with force=true"):
         bench.train(*INDEFINITE)
-    (stopped / "forced").touch()  # an earlier force=true was interrupted: it is not resumed from damaged files
     (stopped / "csv" / "version_0" / "metrics.csv").write_bytes(b"\xff\x00 no metrics")
     assert bench.train(*INDEFINITE, "force=true").epochs == 3
 

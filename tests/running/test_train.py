@@ -3,6 +3,7 @@
 import csv
 import json
 import signal
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -95,6 +96,50 @@ def test_a_recorded_run_is_not_run_again_unless_forced(bench, monkeypatch, capsy
     monkeypatch.setattr(run, "run_once", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         bench.train("task.fit.epochs=1", "force=true")
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_force_starts_anew_whenever_it_is_typed_and_the_command_without_it_goes_on(bench, capsys, monkeypatch):
+    def resumes(*changes: str) -> bool:
+        """Whether the run goes on from an earlier epoch; it dies before its record."""
+        capsys.readouterr()
+        with pytest.MonkeyPatch.context() as dying:
+            dying.setattr(run, "make_record", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                bench.train("task.fit.epochs=1", *changes)
+        return "resuming after epoch 1" in capsys.readouterr().out
+
+    first = bench.train("task.fit.epochs=1")
+    assert [resumes("force=true"), resumes("force=true"), resumes()] == [False, False, True]
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    assert not resumes("force=true")
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")  # Slurm has queued the job again
+    assert resumes("force=true")
+    monkeypatch.setenv("SLURM_JOB_ID", "8")
+    assert not resumes("force=true")
+    assert read(first.path).finished == first.finished
+    assert result(bench.train("task.fit.epochs=1")) == result(first)
+    bench.train("task.fit.epochs=1")
+    assert "not run again" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("stand_in")
+@pytest.mark.parametrize("forced", [(), ("force=true",)])
+def test_a_record_that_another_process_makes_meanwhile_is_told(bench, capsys, monkeypatch, forced):
+    first = bench.train("task.fit.epochs=1")
+    if not forced:
+        first.path.rename(bench.folder / "aside")
+
+    @contextmanager
+    def held(folder, said, wait):
+        first.path.write_bytes((bench.folder / "aside" if not forced else first.path).read_bytes())
+        yield True
+
+    monkeypatch.setattr(launch, "held", held)
+    monkeypatch.setattr(launch, "_train", None)
+    capsys.readouterr()
+    assert bench.train("task.fit.epochs=1", *forced) == first
+    assert "by another process in the meantime" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("changes", [EVERYTHING, ("fraction=0.5",)], ids=["everything", "fraction"])

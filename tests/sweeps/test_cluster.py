@@ -5,10 +5,13 @@ import os
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from elmo_bench.commands.run.sweep import wanted
+from elmo_bench.records import store
+from elmo_bench.running.unfinished import start_anew
 from elmo_bench.sweeps import queued
 from elmo_bench.sweeps.clusters import settings, slurm
 from elmo_bench.sweeps.clusters.attempt import CANCELLED, RUNS, Attempt, JobJournal, first_line
@@ -117,6 +120,16 @@ def test_what_is_recorded_or_cancelled_is_not_started(attempt, name):
     attempt()
     started(attempt)
     assert (attempt.journal.path.parent / "asked").exists() == (name == "record")  # dropped when the job ends well
+
+
+def test_a_run_that_is_trained_again_is_started_though_its_record_is_there(attempt, tmp_path):
+    run = replace(attempt, record=store.place(tmp_path, "open", "toy", "x"))
+    run.record.parent.mkdir(parents=True)
+    run.record.touch()
+    run()
+    start_anew(store.work(tmp_path, "open", "toy", "x"))
+    with pytest.raises(RuntimeError, match="ended with status 1"):
+        run()
 
 
 def test_the_status_tells_all_states(tmp_path, monkeypatch):

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from elmo_bench.records import store
 from elmo_bench.system import children
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
@@ -92,7 +93,7 @@ class Attempt:
         Raises:
             RuntimeError: it did not come to its end; the successor starts.
         """
-        if self.record.is_file() or (self.journal.path.parent / CANCELLED).exists():
+        if store.is_finished(self.record) or (self.journal.path.parent / CANCELLED).exists():
             return
         if self.journal.starts > self.attempts:
             raise RuntimeError(f"{self.title}: given up after {self.attempts} starts")

@@ -13,7 +13,7 @@ import shutil
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from os import PathLike
 from pathlib import Path
@@ -24,6 +24,7 @@ from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.disk import writing
 
 BUFFER = 1 << 20  # bytes read at once
+PACKED = (".gz", ".xz", ".bz2")  # endings of a packed file, behind that of its content
 # By the suffix of a file's name; all take a path and "rb".
 OPENERS: dict[str, Callable[..., IO[bytes]]] = {".gz": gzip.open, ".xz": lzma.open}  # type: ignore[dict-item]
 # What reading a damaged file raises; NotImplementedError and RuntimeError are zipfile's, of what it cannot unpack.
@@ -115,6 +116,39 @@ def check(path: str | PathLike[str]) -> None:
     limits.regular(path)
     if not Path(path).is_file():
         raise UserError("no such file; check the path", path)
+
+
+def below(folder: Path) -> list[Path]:
+    """The files of a folder and of its subfolders, also linked ones, by their paths. No folder is entered twice.
+
+    Raises:
+        UserError: a subfolder cannot be read.
+    """
+    found: list[Path] = []
+    entered = set()
+    with _readable(folder):
+        for place, folders, names in os.walk(folder, onerror=_raised, followlinks=True):
+            folders.sort()
+            if (real := os.path.realpath(place)) in entered:
+                folders.clear()
+                continue
+            entered.add(real)
+            found += [Path(place, name) for name in names]
+    return sorted(filter(Path.is_file, found))
+
+
+def _raised(error: OSError) -> None:
+    raise error
+
+
+def distinct(paths: Sequence[Path]) -> list[Path]:
+    """The paths. Raises `UserError` if a file is there both plain and packed."""
+    known: dict[Path, Path] = {}
+    for path in paths:
+        plain = path.with_suffix("") if path.suffix in PACKED else path
+        if (other := known.setdefault(plain, path)) != path:
+            raise UserError(f"{other.name} stands beside it, the same file plain or packed; remove one", path)
+    return list(paths)
 
 
 def _packed(source: IO[bytes], path: Path) -> _Content:

@@ -14,7 +14,7 @@ from typing import IO, Any
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text, limits
 from elmo_bench.system.storage.files import OPENERS as TEXT_OPENERS
-from elmo_bench.system.storage.files import check, open_bytes, open_member, replacing
+from elmo_bench.system.storage.files import PACKED, below, check, distinct, open_bytes, open_member, replacing
 from elmo_bench.system.storage.owners import private
 
 OPENERS: dict[str, Callable[..., IO[bytes]]] = {**TEXT_OPENERS, ".bz2": bz2.open}  # type: ignore[dict-item]
@@ -39,19 +39,19 @@ def content_sha256(path: str | os.PathLike[str], memory: Path | None = None) -> 
     """The sha256 of a file's decompressed content (.gz, .xz, .bz2, or .zip with one file in it).
 
     A file has the same digest compressed or not. A folder's digest is that of the names (without these suffixes) and
-    digests of all files below it.
+    digests of all files below it, also in linked folders.
 
     Args:
         path: a file or a folder.
         memory: a JSON file that stores the digests of large files for later processes; a damaged one is not used.
 
     Raises:
-        UserError: there is no such file, or it cannot be read to its end.
+        UserError: there is no such file, it cannot be read to its end, or a folder has it plain and packed.
     """
     path = Path(path)
     if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.is_file())
-        plain = [file.with_suffix("") if file.suffix in OPENERS else file for file in files]
+        files = distinct(below(path))
+        plain = [file.with_suffix("") if file.suffix in PACKED else file for file in files]
         names = [file.relative_to(path).as_posix() for file in plain]
         return fingerprint(dict(zip(names, (content_sha256(f, memory) for f in files), strict=True)), digits=64)
     check(path)
