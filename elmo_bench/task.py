@@ -106,7 +106,10 @@ class Samples(Protocol):
 
 @runtime_checkable
 class ReadsFiles(Protocol):
-    """A reader that makes rows from its data set's own files, for `predict`, as it does for training.
+    """A reader that makes rows from files, for `predict`, as it does for training: its data set's own, and tables.
+
+    What a line of the output is to repeat of the file stands in its row under "input". The attribute `keys` has those
+    of `task.data` that say how files are read, beside `columns`.
 
     Where these are JSON, its attribute `json_keys` is the frozenset of keys that tells their first object from a row.
     """
@@ -120,7 +123,8 @@ class ReadsFiles(Protocol):
 class WritesOfficial(Protocol):
     """A reader that converts predictions to the official scorer's format, for `predict`.
 
-    Where an output's name alone asks for that format, the attribute `official_ending` is its ending (".json").
+    Where an output's name alone asks for that format, the attribute `official_ending` is its ending (".json"). A method
+    `unanswered(row)` gives an empty prediction, with which rows are tried before anything is computed.
     """
 
     def official(self, predictions: Sequence[Prediction], rows: Sequence[Row]) -> str:

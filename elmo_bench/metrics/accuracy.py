@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from elmo_bench.metrics.items import AdditiveMetric, Number, ratio
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.files import open_text
-
-NO_GOLD = "-"  # as SNLI marks pairs on which the annotators did not agree
+from elmo_bench.system.storage.files import ending, open_text
+from elmo_bench.text.labels import NO_GOLD, Labels, tell_apart
+from elmo_bench.text.source import TABLES, DataSource
 
 
 class Accuracy(AdditiveMetric):
@@ -37,42 +38,48 @@ class Accuracy(AdditiveMetric):
 def score_labels(
     gold: Path | str,
     predictions: Path | str,
-    labels: Collection[str],
-    own: Callable[[Path], list[str] | None] = lambda path: None,
+    labels: Labels,
+    source: DataSource,
+    own: Callable[[Path], Iterable[str]],
 ) -> dict[str, float]:
-    """Accuracy of two files with one label per line; lines whose gold label is "-" are left out.
-
-    Labels may be in double quotes. `own` reads `gold` if it is a file of the data set, and else gives None.
+    """Accuracy of two files: with one label per line, perhaps in double quotes; tables of `source` with a column label;
+    or those of the data set, of which `own` gives the labels. Where gold is "-" a line is left out.
 
     Raises:
         UserError: a file that cannot be read, an unknown label, files of different length, no gold label at all.
     """
-    expected, predicted = own(Path(gold)) or _read(gold), _read(predictions)
-    metric, labelled = Accuracy(), False
-    for number, (right, given) in enumerate(zip(expected, predicted, strict=False), start=1):
-        if right == NO_GOLD:
+    expected, predicted = (list(_read(Path(path), labels, source, own)) for path in (gold, predictions))
+    metric, seen = Accuracy(), (set(), set())
+    for number, pair in enumerate(zip(expected, predicted, strict=False), start=1):
+        found = [labels.find(label) for label in pair]
+        if found[0] == NO_GOLD:
             continue
-        _check(right, [*labels, NO_GOLD], gold, number)
-        _check(given, labels, predictions, number)
-        metric.update([given], [{"label": right}])
-        labelled = True
+        for label, raw, path, each in zip(found, pair, (gold, predictions), seen, strict=True):
+            if label in (None, NO_GOLD):
+                raise UserError(labels.unknown(raw), path, number)
+            each.add(label)
+        metric.update(found[1:], [{"label": found[0]}])
     if len(expected) != len(predicted):
         raise UserError(
             f"{len(predicted)} lines where {gold} has {len(expected)}",
             predictions,
             min(len(predicted) + 1, len(expected) + 1),
         )
-    if not labelled:
+    if not seen[0]:
         raise UserError("has no gold label", gold)
+    tell_apart(*seen, predictions)
     return metric.compute()
 
 
-def _read(path: Path | str) -> list[str]:
-    with open_text(path) as lines:
-        return [line.strip().strip('"') for line in lines]
-
-
-def _check(label: str, labels: Collection[str], path: Path | str, line: int) -> None:
-    if label not in labels:
-        what = f"unknown label {label!r}" if label else "no label"
-        raise UserError(f"{what}; choose from {', '.join(labels)}", path, line)
+def _read(path: Path, labels: Labels, source: DataSource, own: Callable[[Path], Iterable[str]]) -> Iterable[str]:
+    if ending(path) != ".parquet":
+        with open_text(path) as lines:
+            read = [line.strip().strip('"') for line in lines]
+        first = next(filter(None, read), "")
+        if labels.find(first) or not (ending(path) in TABLES or re.search("[\t,{[(]", first)):
+            return read[:-1] if read[-1:] == [""] else read
+    table = source.table(path)
+    if table is None:
+        return own(path)
+    table.require("label")
+    return labels.of_table(table)

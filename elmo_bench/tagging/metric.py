@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from elmo_bench.metrics.items import F1Metric
-from elmo_bench.system.errors import UserError
-from elmo_bench.text.columns import REMOVE, Block, comments_named, read_blocks, side_by_side
-from elmo_bench.text.tags import normal
+from elmo_bench.tagging.sentences import TaggedFiles
+from elmo_bench.text.columns import side_by_side
+from elmo_bench.text.labels import tell_apart
 
 if TYPE_CHECKING:  # `score` does not need torch
     from elmo_bench.task import Row
@@ -35,24 +34,23 @@ class SpanMetric(F1Metric):
             self.tally.add(right, len(predicted) - right, len(gold) - right, cluster=self.cluster(row))
 
 
-def score_spans(gold: Path | str, predictions: Path | str) -> dict[str, float]:
-    """The metric of two CoNLL column files: word first, tag last, an empty line between sentences.
+def score_spans(
+    gold: Path | str, predictions: Path | str, data: Mapping[str, Any] | None = None, column: str = "tags"
+) -> dict[str, float]:
+    """The metric of two files of one format: of CoNLL columns, or tables, read as in training.
+
+    Without other keys in `data`, the word comes first and the tag last.
 
     Raises:
         UserError: the files cannot be read, contain different sentences or words, or tags of an unknown scheme.
     """
-    metric = SpanMetric()
-    with comments_named(REMOVE):
-        for expected, predicted in side_by_side(gold, predictions, partial(read_blocks, minimum=2)):
-            metric.update([_tags(predicted)], [{"tags": _tags(expected)}])
+    metric, files = SpanMetric(), TaggedFiles(data or {}, column)
+    types: tuple[set[str], set[str]] = set(), set()
+    with files.comments():
+        for number, pair in enumerate(side_by_side(gold, predictions, files.file)):
+            expected, predicted = (sentence.normal(number) for sentence in pair)
+            for found, tags in zip(types, (expected, predicted), strict=True):
+                found.update(tag[2:] for tag in tags if tag != "O")
+            metric.update([predicted], [{"tags": expected}])
+    tell_apart(*types, predictions)
     return metric.compute()
-
-
-def _tags(block: Block) -> list[str]:
-    clean = []
-    for tag, line in zip(block.column(-1), block.lines, strict=True):
-        try:
-            clean.append(normal(tag))
-        except ValueError as error:
-            raise UserError(str(error), block.path, line) from None
-    return clean

@@ -6,10 +6,12 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice, zip_longest
+from itertools import islice, takewhile, zip_longest
+from operator import not_
 from os import PathLike
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
+from unicodedata import normalize
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import open_text
@@ -77,7 +79,8 @@ def read_blocks(
         widths: which rows must have the same number of columns: all of the "file", or those of one "sentence"; "any"
             checks nothing, and takes what stands between white space, as the scorers' scripts do.
         minimum: the smallest number of columns allowed.
-        last: what an empty last field stands for; "" refuses it.
+        last: what an empty last field stands for; "" refuses it. Where every row of the file (of a sentence, if `last`
+            is given) ends in a separator, the last field is the one before.
 
     Raises:
         UserError: no such file, not UTF-8, rows of different widths, an empty field, a file without sentences.
@@ -87,6 +90,7 @@ def read_blocks(
     block = Block([], [], [], path)
     first = "" if comment is None or apart else _first_row(path, comment)
     tabs, doubtful = first.count("\t"), []  # lines of comments that may be rows
+    empty = 0  # fields at the end of the first row, which a separator ends
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
             line = line.rstrip("\r\n")
@@ -102,29 +106,29 @@ def read_blocks(
             if remark or begins or not line.strip(" \t"):
                 document += begins
                 if block.rows:
-                    yield block
+                    yield _without_separators(block, minimum, last)
                     has_sentence, block = True, Block([], [], [], path)
                 block = block._replace(document=document)
                 if remark:
                     yield Block([], [number], [line], path)
                 continue
             if split is None:
-                split = str.split if widths == "any" else _split_tabs if "\t" in line else _FIELDS
+                split = _split_tabs if "\t" in line.strip() and widths != "any" else _FIELDS
+                empty = 0 if last else len(list(takewhile(not_, reversed(split(line)))))
             if "\r" in line:
                 raise UserError(r"a carriage return in the line; end the lines with \n or \r\n", path, number)
             row = split(line)
-            row[-1] = row[-1] or last
             if not width or (widths == "sentence" and not block.rows):
                 width = len(row)
             if widths != "any":
-                _check(row, width, minimum, path, number)
-            block.rows.append(row)
+                _check(row, width, empty, minimum, bool(last), path, number)
+            block.rows.append(row[: len(row) - empty])
             block.lines.append(number)
     if doubtful:
         told = f"{len(doubtful)} of the comments have as many columns as the rows, the first at line {doubtful[0]}"
         print(f"{path}: {told}; if they are words, separate the columns by tabs", file=sys.stderr)
     if block.rows:
-        yield block
+        yield _without_separators(block, minimum, last)
     elif not has_sentence and widths != "any":
         raise UserError("contains no sentence; expected one token per line and an empty line between sentences", path)
 
@@ -140,60 +144,91 @@ def _split_tabs(line: str) -> list[str]:
     return [field.strip(" ") for field in line.split("\t")]
 
 
-def _check(row: list[str], width: int, minimum: int, path: Path, line: int) -> None:
+def _without_separators(block: Block, minimum: int, last: str) -> Block:
+    """A sentence of which the last field of some rows may be empty, with `last` there.
+
+    Where that of all is, it is a field only behind one of brackets, which have a `*` in every row; else every row ends
+    in a separator.
+    """
+    rows = block.rows
+    while last and len(rows[0]) > minimum and not any(row[-1] or "*" in row[-2] for row in rows):
+        for row in rows:
+            row.pop()
+    for row in rows:
+        row[-1] = row[-1] or last
+    return block
+
+
+def _check(row: list[str], width: int, empty: int, minimum: int, may_lack: bool, path: Path, line: int) -> None:
+    """Raises `UserError` unless a row has `width` fields, of which the `empty` last ones, and no others, are empty."""
     if len(row) != width:
         raise UserError(f"{len(row)} columns, but the lines before have {width}; correct the file", path, line)
-    if width < minimum:
-        raise UserError(f"{width} column(s), but at least {minimum} are expected", path, line)
-    if "" in row:
+    if width - empty < minimum:
+        raise UserError(f"{width - empty} column(s), but at least {minimum} are expected", path, line)
+    filled = row[: width - (empty or may_lack)]
+    if "" in filled:
         raise UserError(f"column {row.index('')} (from 0) is empty; correct the file", path, line)
+    if empty and any(row[-empty:]):
+        raise UserError(f"column {width - empty} (from 0) is empty in the lines before; correct the file", path, line)
 
 
-B = TypeVar("B", bound=Block)
+class Sentence(Protocol):
+    """What is compared of a sentence; `lines` is None where it stands in no line of its own."""
+
+    @property
+    def words(self) -> list[str]: ...
+
+    @property
+    def lines(self) -> list[int] | None: ...
+
+
+S = TypeVar("S", bound=Sentence)
 
 
 def side_by_side(
-    gold: Path | str,
-    predictions: Path | str,
-    read: Callable[[Path | str], Iterable[B]],
-    word: int = 0,
-) -> Iterator[tuple[B, B]]:
-    """The sentences of a gold file and of a file of predictions, in pairs; `word` is the column of their words.
+    gold: Path | str, predictions: Path | str, read: Callable[[Path | str], Iterable[S]]
+) -> Iterator[tuple[S, S]]:
+    """The sentences of a gold file and of a file of predictions, in pairs. Accents may be in either form.
 
     Raises:
         UserError: the files have different sentences or words; the errors of `read`.
     """
-    last = 0
-    for expected, predicted in zip_longest(read(gold), read(predictions)):
+    last: int | None = 0
+    for number, (expected, predicted) in enumerate(zip_longest(read(gold), read(predictions))):
         if expected is None:
-            raise UserError(f"has more sentences than {gold}", predictions, predicted.lines[0])
+            raise UserError(f"has more sentences than {gold}", predictions, _line(predicted))
         if predicted is None:
-            raise UserError(f"ends before the sentence of {gold}:{expected.lines[0]}", predictions, last)
-        _check_words(expected, predicted, word)
-        last = predicted.lines[-1]
+            raise UserError(f"ends before the sentence of {_place(gold, expected, number)}", predictions, last)
+        for i, (right, found) in enumerate(zip_longest(expected.words, predicted.words)):
+            if right != found and (None in (right, found) or normalize("NFC", right) != normalize("NFC", found)):
+                where = _place(gold, expected, number, i)
+                if found is None:
+                    message = f"the sentence ends before {right!r} of {where}"
+                else:
+                    message = f"{found!r} where {'the sentence ends' if right is None else repr(right)} in {where}"
+                raise UserError(f"{message}; the words must be the same", predictions, _line(predicted, i))
+        last = _line(predicted, -1)
         yield expected, predicted
 
 
-def _check_words(gold: Block, predicted: Block, word: int) -> None:
-    for i, (expected, found) in enumerate(zip_longest(gold.column(word), predicted.column(word))):
-        if expected != found:
-            where = f"{gold.path}:{gold.lines[min(i, len(gold.lines) - 1)]}"
-            if found is None:
-                message = f"the sentence ends before {expected!r} of {where}"
-            else:
-                message = f"{found!r} where {'the sentence ends' if expected is None else repr(expected)} in {where}"
-            line = predicted.lines[min(i, len(predicted.lines) - 1)]
-            raise UserError(f"{message}; the words must be the same", predicted.path, line)
+def _line(sentence: Sentence, word: int = 0) -> int | None:
+    """The line of a word, or else of the last one."""
+    return sentence.lines[min(word, len(sentence.lines) - 1)] if sentence.lines else None
+
+
+def _place(path: Path | str, sentence: Sentence, number: int, word: int = 0) -> str:
+    return f"{path}:{_line(sentence, word)}" if sentence.lines else f"{path}, row {number}"
+
+
+def check_words(words: Iterable[str]) -> None:
+    """Raises `UserError` for a word that a file of columns cannot hold."""
+    for word in words:
+        if word != word.strip(" ") or not word or any(end in word for end in "\t\r\n") or word.startswith(DOCSTART):
+            raise UserError(f"{word!r} cannot be written to a file of columns")
 
 
 def write_rows(rows: Sequence[Sequence[str]], separator: str) -> str:
-    """The lines of a sentence, with the empty one behind them.
-
-    Raises:
-        UserError: a field is empty or contains the separator or the end of a line.
-    """
+    """The lines of a sentence, with the empty one behind them. Raises `UserError` as `check_words`."""
     for row in rows:
-        for cell in row:
-            if not cell or separator in cell or cell.splitlines() != [cell]:
-                raise UserError(f"{cell!r} cannot be written to a file of columns")
+        check_words(cell.replace(separator, "\t") for cell in row)
     return "".join(f"{separator.join(row)}\n" for row in [*rows, ()])

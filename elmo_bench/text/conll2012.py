@@ -35,7 +35,8 @@ _BEGINS, _ENDS, _DOCUMENT = (
 )
 OUTSIDE = "a sentence outside any document"
 EXPECTED = "'#begin document (NAME); part 000'"
-SKELETON = "[WORD]"  # in the place of every word, where OntoNotes is distributed without its texts
+SKELETON = "[WORD]"  # in the place of words, where OntoNotes is distributed without its texts
+MISSING = 0.25  # the share of a document's words from which on it is taken for such
 
 
 class Predicate(NamedTuple):
@@ -183,7 +184,8 @@ def read_documents(paths: str | PathLike[str] | Iterable[Path], strict: bool = T
             Without, as in the reference scorer of coreference, only the last column and the marks of documents count.
 
     Raises:
-        UserError: as `read_blocks`; also a part without beginning or end, or two parts with the same name.
+        UserError: as `read_blocks`; also a part without beginning or end, two parts with the same name, a document
+            whose words are left out.
     """
     seen: dict[tuple[str, str], str] = {}
     for path in [Path(paths)] if isinstance(paths, str | PathLike) else paths:
@@ -194,7 +196,17 @@ def read_documents(paths: str | PathLike[str] | Iterable[Path], strict: bool = T
                 message = f"part {document.part} of document {document.name} occurs again; the first begins at {first}"
                 message += f"; a document is part 0 if its line is not as in {EXPECTED}" if document.part == "0" else ""
                 raise UserError(message, document.path, document.line)
+            _check_words(document)
             yield document
+
+
+def _check_words(document: Document) -> None:
+    """Raises `UserError` for a document whose words are left out, all or all but its marks."""
+    rows = [row for sentence in document.sentences for row in sentence.rows if len(row) >= WIDTH]
+    missing = sum(row[WORD] == SKELETON for row in rows)
+    if missing and missing >= MISSING * len(rows):
+        message = f"{missing} of {len(rows)} words are missing, {SKELETON} stands for them"
+        raise UserError(f"{message}; put in those of OntoNotes (skeleton2conll.sh)", document.path, document.line)
 
 
 def _read_file(path: Path, strict: bool) -> Iterator[Document]:
@@ -251,7 +263,7 @@ def read_split(data: Mapping[str, Any], split: str) -> Iterator[Document]:
     """The documents that `data` names for a split, below its `folder` if it has one; see `find_files`.
 
     Raises:
-        UserError: nothing is named, or a table; as `find_files`, `read_documents` and `with_words`.
+        UserError: nothing is named, or a table; as `find_files` and `read_documents`.
     """
     if data.get(split) is None:
         raise UserError(f"no file is named for {split}: set task.data.{split}")
@@ -261,7 +273,7 @@ def read_split(data: Mapping[str, Any], split: str) -> Iterator[Document]:
     for path in paths:
         if ending(path) in TABLES:
             raise UserError("this task reads CoNLL-2012 columns, not tables; see docs/data.md", path)
-    return with_words(read_documents(paths))
+    return read_documents(paths)
 
 
 def mark_of_predicates(path: str | PathLike[str]) -> int | None:
@@ -277,18 +289,6 @@ def mark_of_predicates(path: str | PathLike[str]) -> int | None:
             if sentence.marked(FRAME):
                 column = FRAME
     return column
-
-
-def with_words(documents: Iterable[Document]) -> Iterator[Document]:
-    """The documents. Raises `UserError` at one whose words are left out."""
-    for document in documents:
-        for sentence in document.sentences:
-            if set(sentence.words) == {SKELETON}:
-                message = (
-                    f"the words are missing, {SKELETON} stands for them; put in those of OntoNotes (skeleton2conll.sh)"
-                )
-                raise UserError(message, sentence.path, sentence.lines[0])
-        yield document
 
 
 def write_sentence(

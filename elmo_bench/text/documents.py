@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.files import read_text
+from elmo_bench.system.storage.files import open_text
 from elmo_bench.text.columns import Block
 
 OPENS = re.compile(r"#\s*(?:newdoc\b(?:\s+id\s*=)?|doc\s*=|begin document)([^;]*)")  # UD; SemCor; CoNLL-2012
@@ -26,7 +26,8 @@ def of_blocks(blocks: Sequence[Block]) -> list[str]:
     path = blocks[0].path
     if (beside := named_beside(path)) is None:
         return [f"document {block.document}" for block in blocks]
-    names = [line.strip() for line in read_text(beside).splitlines()]
+    with open_text(beside) as lines:
+        names = [line.strip() for line in lines]
     if len(names) != len(blocks):
         expected = f"{path.name} has {len(blocks)} sentences"
         raise UserError(f"{len(names)} lines, but {expected}; make it again or remove it", beside)

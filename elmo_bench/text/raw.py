@@ -14,7 +14,7 @@ EXPECTED = 'expected {"tokens": [...]} or {"text": "..."}'
 
 
 def tokens_of(raw: Mapping[str, Any]) -> list[str] | None:
-    """The words of {"tokens": [...]}, as they are; None for {"text": "..."}.
+    """The words of {"tokens": [...]}, as they are, or between spaces as in CSV; None for {"text": "..."}.
 
     Raises:
         UserError: neither key, anything but words, no words.
@@ -25,7 +25,7 @@ def tokens_of(raw: Mapping[str, Any]) -> list[str] | None:
         if not has_words(raw["text"]):
             raise UserError("the text has no words")
         return None
-    tokens = raw["tokens"]
+    tokens = raw["tokens"].split() if isinstance(raw["tokens"], str) else raw["tokens"]
     if not are_words(tokens):
         raise UserError('"tokens" must be a list of words')
     if not tokens:

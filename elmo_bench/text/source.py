@@ -59,6 +59,7 @@ class Table(NamedTuple):
     origin: str  # in messages about the hub
     found: str  # its columns, as they are called there
     mend: str  # what to do about other columns
+    theirs: Mapping[str, str]  # how the renamed columns are called there
 
     def unfit(self, why: str) -> UserError:
         """The error for other columns than expected; `why` completes "the table ..."."""
@@ -75,6 +76,10 @@ class Table(NamedTuple):
         """Raises `UserError` if it lacks one of them."""
         if lacking := [column for column in columns if column not in self.rows.column_names]:
             raise self.unfit(f"lacks {' and '.join(lacking)}")
+
+    def row(self, number: int) -> dict[str, Any]:
+        """A row by the names in the file, without its empty cells; of a split, of which nothing is repeated, none."""
+        return {} if self.split else {self.theirs.get(n, n): c for n, c in self.rows[number].items() if c is not None}
 
     def cells(self, column: str) -> Iterator[Any]:
         """What a column holds. Raises `UserError` at an empty cell (null)."""
@@ -150,10 +155,7 @@ class DataSource:
         if self.from_hub:
             return True
         names = {split: self.data[split] for split in SPLITS if isinstance(self.data.get(split), str)}
-        kinds = {
-            name: files.ending(name) in TABLES and (bool(self.columns) or not self.native(self.path(split)))
-            for split, name in names.items()
-        }
+        kinds = {name: self._is_table(self.path(split)) for split, name in names.items()}
         found = {*kinds.values()}
         if len(found) > 1:
             told = ", ".join(f"{name} is {'a table' if kind else 'none'}" for name, kind in kinds.items())
@@ -163,6 +165,15 @@ class DataSource:
         if found == {False} and self.columns:
             raise UserError(f"task.data.columns is for tables, and {next(iter(kinds))} is none; {self.otherwise}")
         return found == {True}
+
+    def _is_table(self, path: Path) -> bool:
+        return files.ending(path) in TABLES and (bool(self.columns) or not self.native(path))
+
+    def table(self, path: str | os.PathLike[str]) -> Table | None:
+        """A file that `predict` or `score` reads, as a table; None if it is none. Renamed columns may be missing."""
+        path = Path(path)
+        files.check(path)
+        return self._table("", _read(path), path, whole=False) if self._is_table(path) else None
 
     @property
     def from_hub(self) -> bool:
@@ -199,12 +210,14 @@ class DataSource:
             raise UserError(f"{_of_hub(name)} has no split {', '.join(missing)}; {self.hint} (it has {there})")
         return {ours: self._table(ours, dataset[theirs]) for ours, theirs in splits.items()}
 
-    def _table(self, split: str, rows: Dataset, path: Path | None = None) -> Table:
+    def _table(self, split: str, rows: Dataset, path: Path | None = None, whole: bool = True) -> Table:
         found = ", ".join(f"{name} ({kind})" for name, kind in rows.features.items())[:500]
         mend = "+task.data.columns.OURS=THEIRS names another column" if path else self.hint
-        table = Table(rows, split, path, _of_hub(self.data.get("hub")), found, mend)
-        table.require(*self.columns.values())
-        renamed = {theirs: ours for ours, theirs in self.columns.items() if ours != theirs}
+        table = Table(rows, split, path, _of_hub(self.data.get("hub")), found, mend, self.columns)
+        if whole:
+            table.require(*self.columns.values())
+        named = {theirs: ours for ours, theirs in self.columns.items() if theirs in rows.column_names}
+        renamed = {theirs: ours for theirs, ours in named.items() if ours != theirs}
         replaced = [ours for ours in renamed.values() if ours in rows.column_names and ours not in renamed]
         return table._replace(rows=rows.remove_columns(replaced).rename_columns(renamed))
 

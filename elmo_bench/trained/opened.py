@@ -86,7 +86,8 @@ class Trained:
         read = []
         for number, raw in enumerate(rows):
             try:
-                read.append((raw, row_of(self.reader, raw, self.task, beside=True)))
+                check_place(raw)
+                read.append((raw, row_of(self.reader, raw, self.task)))
             except UserError as error:
                 raise UserError(f"rows[{number}]: {error}") from None
         return self.lines(read)
@@ -207,20 +208,25 @@ def answer(model: Model, batch: Batch) -> list[Answer]:
     return list(map(Answer, predictions, described))
 
 
-def row_of(reader: Any, raw: Mapping[str, Any], task: str, beside: bool) -> Any:
-    """The row that the reader makes of one JSON object.
+def row_of(reader: Any, raw: Mapping[str, Any], task: str) -> Any:
+    """The row that the reader makes of one JSON object, with its keys as `task.data.columns` calls them.
 
     Raises:
-        UserError: the reader does not take it, or it has the answer's key, and the answer will stand beside its keys.
+        UserError: the reader does not take it.
     """
     if not isinstance(raw, Mapping):
         raise UserError("not a JSON object")
-    if beside and PLACE in raw:
-        raise UserError(f'"{PLACE}" is the key of the answer in the output; give it another name')
+    columns = getattr(reader, "columns", {}).items()
     try:
-        return reader.from_text(**raw)
+        return reader.from_text(**{**raw, **{ours: raw[theirs] for ours, theirs in columns if theirs in raw}})
     except TypeError:
         raise UserError(f"the reader of {task} does not take these keys: {', '.join(raw)}") from None
+
+
+def check_place(raw: Mapping[str, Any]) -> None:
+    """Raises `UserError` if an object has the answer's key: the answer will stand beside its keys."""
+    if PLACE in raw:
+        raise UserError(f'"{PLACE}" is the key of the answer in the output; give it another name')
 
 
 def answered(raw: Mapping[str, Any], row: Mapping[str, Any], fields: Sequence[str], described: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,10 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files, json_text, outputs
 from elmo_bench.system.storage.files import open_text, write_text
+from elmo_bench.text.source import TABLES, check_keys
 from elmo_bench.trained import checkpoint as checkpoints
 from elmo_bench.trained import heads
-from elmo_bench.trained.opened import Trained, row_of
+from elmo_bench.trained.opened import Trained, check_place, row_of
 
 LAYERS = ("options", "weights", "path")  # the files of a source of layers
 
@@ -98,6 +99,7 @@ def predict(
     format: str | None = None,
     task: str | None = None,
     models_root: str | None = None,
+    data: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> int:
     """Writes the predictions atomically; returns their number.
@@ -109,6 +111,7 @@ def predict(
         task: instead of a checkpoint: the one whose trained head is used; beside it: the one that it must be of, whose
             configuration files may then name code outside this project.
         models_root: the folder of heads and their biLMs; None: the configuration's.
+        data: keys of `task.data` that say how the input is read; others are as in training.
         options: other keys of the configuration; None: as in the run.
 
     Raises:
@@ -125,13 +128,14 @@ def predict(
     from elmo_bench.task import ReadsFiles, WritesOfficial
 
     saved = heads.read(str(task), models_root) if checkpoint is None else checkpoints.load(checkpoint, task=task)
-    trained = Trained(saved, options)
+    trained = Trained(saved, options | {f"task.reader.data.{key}": value for key, value in (data or {}).items()})
     cfg = trained.cfg
     reader: Any = trained.reader
     head = None if checkpoint else heads.folder_of(cfg.task.name, cfg.models_root, models_root is not None)
     outputs.apart(output, [checkpoint, input, head, *(getattr(cfg.bilm, key, None) for key in LAYERS)])
     by_name = "official" if files.ending(output) == getattr(reader, "official_ending", None) else "json"
     official = (format or by_name) == "official"
+    check_keys(data or {}, *getattr(reader, "keys", ()), places=("columns",))
     own = not _has_rows(input, getattr(reader, "json_keys", frozenset()))
     for needed, able, path in (
         (official, issubclass(type(reader), WritesOfficial), output), (own, issubclass(type(reader), ReadsFiles), input)
@@ -140,15 +144,21 @@ def predict(
             raise UserError(f"task {cfg.task.name} has no file format of its own; give a .jsonl file", path)
     if own:
         try:
-            inputs = [({}, row) for row in reader.from_file(input)]
+            inputs = [(row.pop("input", {}), row) for row in reader.from_file(input)]
+            for raw, _ in inputs if not official else ():
+                check_place(raw)
         except UserError as error:
-            in_lines = files.ending(input) == ".jsonl"
+            in_lines = files.ending(input) in TABLES
             other = "" if in_lines else "; text of your own goes into a .jsonl file, an object a line"
             raise UserError(f"{error.message}{other}", error.path, error.line, error.faults) from error
     else:
-        inputs = read_rows(reader, input, cfg.task.name, beside=not official)
+        inputs = read_rows(reader, input, cfg.task.name, official)
+    rows = [row for _, row in inputs]
     if official:
-        rows = [row for _, row in inputs]
+        try:
+            _try(reader, rows)
+        except UserError as error:
+            raise UserError(error.message, input) from None
         text = reader.official([answer.prediction for answer in trained.answers(rows)], rows)
     else:
         text = "".join(json_text.dumps(line, ensure_ascii=False) + "\n" for line in trained.lines(inputs))
@@ -179,8 +189,19 @@ def _has_rows(path: str, own: frozenset[str]) -> bool:
     return not own or not own <= found.keys()
 
 
-def read_rows(reader: Any, path: str, task: str, beside: bool = True) -> list[tuple[dict[str, Any], Any]]:
+def _try(reader: Any, rows: Sequence[Any]) -> None:
+    """Raises `UserError` unless rows can be written in the official format: said now, and not after the computing."""
+    if hasattr(reader, "unanswered"):
+        reader.official([reader.unanswered(row) for row in rows], rows)
+
+
+def read_rows(reader: Any, path: str, task: str, official: bool = False) -> list[tuple[dict[str, Any], Any]]:
     """The JSON objects of a file, an array or one a line, and the rows that the reader makes from them.
+
+    Args:
+        reader, task: of the model.
+        path: the file.
+        official: whether the answers are written in the official format, and not beside the objects.
 
     Raises:
         UserError: a line is not a JSON object, or as `row_of`; the line, or the row of the array, is named.
@@ -189,7 +210,11 @@ def read_rows(reader: Any, path: str, task: str, beside: bool = True) -> list[tu
     rows = []
     for number, raw in enumerate(json_text.read(path), start=1) if array else read_lines(path):
         try:
-            rows.append((raw, row_of(reader, raw, task, beside)))
+            rows.append((raw, row_of(reader, raw, task)))
+            if official:
+                _try(reader, [rows[-1][1]])
+            else:
+                check_place(raw)
         except UserError as error:
             if array:
                 raise UserError(f"row {number}: {error}", path) from None
@@ -198,11 +223,15 @@ def read_rows(reader: Any, path: str, task: str, beside: bool = True) -> list[tu
 
 
 def read_lines(path: str) -> Iterator[tuple[int, Any]]:
-    """The JSON values of a file with their line numbers. An empty line is an error: it would shift the output."""
+    """The JSON values of a file with their line numbers. An empty line before another would shift the output."""
+    empty = 0
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                empty = empty or number
+                continue
             try:
-                raw = json_text.parse(line)
+                raw = json_text.parse("" if empty else line)
             except ValueError as error:
-                raise UserError(str(error), path, number) from None
+                raise UserError(str(error), path, empty or number) from None
             yield number, raw

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 
@@ -200,7 +201,8 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
             )
             raise UserError(message, predictions, answer.begin)
         pairs = enumerate(zip(part.words, answer.words, strict=False))  # without predictions there are no others
-        other = next((i for i, (word, found) in pairs if word and found and word != found), None)
+        compared = ((i, normalize("NFC", word), normalize("NFC", found)) for i, (word, found) in pairs)
+        other = next((i for i, word, found in compared if word and found and word != found), None)
         if other is not None:
             where = f"{gold}:{part.lines[other]} has {part.words[other]!r}"
             print(f"{predictions}:{answer.lines[other]}: {answer.words[other]!r}, where {where}", file=sys.stderr)

@@ -193,7 +193,12 @@ class CorefReader:
 
     def from_file(self, path: str) -> list[Row]:
         """A row without clusters for each part of a document. Raises `UserError` as `read_documents`."""
-        return list(map(_row, conll2012.with_words(conll2012.read_documents(path))))
+        found = map(_row, conll2012.read_documents(path))
+        return [row | {"input": {key: row[key] for key in ("document", "part")}} for row in found]
+
+    def unanswered(self, row: Row) -> dict[str, list[Any]]:
+        """No clusters."""
+        return {"clusters": []}
 
     def official(self, predictions: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> str:
         """A CoNLL-2012 file with the clusters; a document without a name gets its number.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from elmo_bench.tagging.metric import SpanMetric, score_spans
 
 
@@ -9,4 +11,4 @@ class NerMetric(SpanMetric):
     """Of entities."""
 
 
-score = score_spans
+score = partial(score_spans, column="ner_tags")

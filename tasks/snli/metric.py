@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.metrics.accuracy import Accuracy, score_labels
-from elmo_bench.system.storage.files import open_text
+from elmo_bench.text.source import DataSource, check_keys
 
-from .pairs import COLUMNS, LABELS, read_pairs
+from .pairs import LABELS as LABELS
+from .pairs import is_release, labels, read_pairs
 
 
 class SnliMetric(Accuracy):
@@ -22,18 +23,13 @@ class SnliMetric(Accuracy):
         return tuple(row.get("premise", ())) or None
 
 
-def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
-    """Accuracy of two files with one label a line, "-" where there is no gold label; `gold` may be SNLI's own file.
+def score(gold: Path | str, predictions: Path | str, data: Mapping[str, Any] | None = None) -> dict[str, float]:
+    """Accuracy of two files with one label a line, "-" where there is no gold label, or that the reader reads.
 
     Raises:
         UserError: the files cannot be read, differ in length, or hold other labels.
     """
-    return score_labels(gold, predictions, LABELS, _own)
-
-
-def _own(path: Path) -> list[str] | None:
-    """The labels of a file of SNLI's; None if it is none."""
-    with open_text(path) as lines:
-        if ".jsonl" not in path.suffixes and COLUMNS[0] not in next(lines, ""):
-            return None
-    return [pair.label for pair in read_pairs(path)]
+    source = DataSource(data or {}, native=is_release)
+    check_keys(source.data, "labels", places=("columns",))
+    known = labels(source.data)
+    return score_labels(gold, predictions, known, source, lambda path: (pair.label for pair in read_pairs(path, known)))

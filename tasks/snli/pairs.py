@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import repeat
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from elmo_bench.metrics.accuracy import NO_GOLD
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import ending, open_text
+from elmo_bench.text.labels import NO_GOLD, Labels
+from elmo_bench.text.source import DataSource, Table
 
 LABELS = ("entailment", "neutral", "contradiction")  # in the order of the hub's numbers
 COLUMNS = ("gold_label", "sentence1", "sentence2")  # of both file formats, with the release's names
@@ -24,6 +26,7 @@ class Pair(NamedTuple):
     premise: str
     hypothesis: str
     fault: Callable[[str], UserError]
+    input: Mapping[str, Any] = {}  # its row in the file
 
 
 def is_release(path: Path) -> bool:
@@ -35,65 +38,85 @@ def is_release(path: Path) -> bool:
     return not {"premise", "hypothesis"} <= {*re.split(r'["\t\r\n]', first)}
 
 
-def read_pairs(path: Path) -> Iterator[Pair]:
-    """The pairs of a file as a stream: JSON lines if its name contains `.jsonl`, else TSV; empty lines are skipped.
+def labels(data: Mapping[str, Any]) -> Labels:
+    """The three labels, by the names of `task.data.labels`, too."""
+    return Labels(LABELS, given=data.get("labels"))
+
+
+def read_file(source: DataSource, path: Path, labelled: bool = True) -> Iterator[Pair]:
+    """The pairs of a file, a table or one of SNLI's own; not `labelled`: whatever the labels.
+
+    Raises:
+        UserError: as `read_pairs` and `of_table`.
+    """
+    table, known = source.table(path), labels(source.data)
+    return read_pairs(path, known, labelled) if table is None else of_table(table, known, labelled)
+
+
+def of_table(table: Table, known: Labels, labelled: bool = True) -> Iterator[Pair]:
+    """The pairs of a table with the columns premise, hypothesis and label. Raises `UserError` for other columns."""
+    table.require("premise", "hypothesis", *["label"] * labelled)
+    given = known.of_table(table) if labelled else repeat(NO_GOLD, len(table.rows))
+    columns = given, table.texts("premise"), table.texts("hypothesis")
+    for row, pair in enumerate(zip(*columns, strict=True)):
+        yield Pair(*pair, partial(table.fault, row), table.row(row))
+
+
+def read_pairs(path: Path, known: Labels | None = None, labelled: bool = True) -> Iterator[Pair]:
+    """The pairs of one of SNLI's files as a stream: JSON lines if its name contains `.jsonl`, else TSV with a header.
+
+    Empty lines are skipped.
 
     Raises:
         UserError: no such file, not UTF-8, a malformed line (the error names it), no pairs.
     """
-    values: Sequence[str] | None = None
-    parse = _parse_json if ".jsonl" in path.suffixes else _tsv_parser()
+    known, needed, row = known or labels({}), COLUMNS[not labelled :], None
+    parse = _parse_json if ".jsonl" in path.suffixes else _tsv_parser(needed)
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
+            fault = partial(UserError, path=path, line=number)
             try:
-                values = parse(line.rstrip("\r\n"))
-                if values is not None:
-                    label, premise, hypothesis = values
-                    yield Pair(_label(label), premise, hypothesis, partial(UserError, path=path, line=number))
+                row = parse(line.rstrip("\r\n"))
             except ValueError as error:
-                raise UserError(str(error), path, number) from None
-    if values is None:
+                raise fault(f"{error}; correct the file") from None
+            if row is None:
+                continue
+            for name in needed:
+                if not isinstance(row.get(name), str):
+                    raise fault(f"{name} is {'missing' if name not in row else 'not text'}; correct the file")
+            label = known.find(row[COLUMNS[0]]) if labelled else NO_GOLD
+            if label is None:
+                raise fault(known.unknown(row[COLUMNS[0]]))
+            yield Pair(label, row[COLUMNS[1]], row[COLUMNS[2]], fault, row)
+    if row is None:
         raise UserError("the file has no rows", path)
 
 
-def _tsv_parser() -> Callable[[str], Sequence[str] | None]:
+def _tsv_parser(needed: Sequence[str]) -> Callable[[str], dict[str, str] | None]:
     """A parser for the lines of one file, of which the first is the header; columns may be in any order."""
     header: list[str] = []
 
-    def parse(line: str) -> Sequence[str] | None:
+    def parse(line: str) -> dict[str, str] | None:
         row = line.split("\t")
         if not header:
-            if missing := [name for name in COLUMNS if name not in row]:
-                raise ValueError(f"the header lacks the column {', '.join(missing)}; expected {', '.join(COLUMNS)}")
+            if missing := [name for name in needed if name not in row]:
+                raise ValueError(f"the header lacks the column {', '.join(missing)}")
             header.extend(row)
             return None
         if len(row) > len(header):
-            raise ValueError(f"{len(row)} columns, but the header has {len(header)}; correct the file")
+            raise ValueError(f"{len(row)} columns, but the header has {len(header)}")
         by_name = dict(zip(header, row, strict=False))
-        if missing := [name for name in COLUMNS if name not in by_name]:
-            raise ValueError(f"the column {', '.join(missing)} is missing; correct the file")
-        return [by_name[name] for name in COLUMNS]
+        if missing := [name for name in needed if name not in by_name]:
+            raise ValueError(f"the column {', '.join(missing)} is missing")
+        return by_name
 
     return parse
 
 
-def _parse_json(line: str) -> list[str]:
-    try:
-        pair = json_text.parse(line)
-    except ValueError as error:
-        raise ValueError(f"{error}; correct the file") from None
+def _parse_json(line: str) -> dict[str, Any]:
+    pair = json_text.parse(line)
     if not isinstance(pair, dict):
-        raise ValueError("not a JSON object; correct the file")
-    values = [pair.get(name) for name in COLUMNS]
-    for name, value in zip(COLUMNS, values, strict=True):
-        if not isinstance(value, str):
-            raise ValueError(f"{name} is {'missing' if name not in pair else 'not text'}; correct the file")
-    return values  # type: ignore[return-value]
-
-
-def _label(text: str) -> str:
-    if text not in (*LABELS, NO_GOLD):
-        raise ValueError(f"unknown gold label {text!r}; expected {', '.join(LABELS)}, or {NO_GOLD} for none")
-    return text
+        raise ValueError("not a JSON object")
+    return pair

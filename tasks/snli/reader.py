@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from elmo_bench.metrics.accuracy import NO_GOLD
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
+from elmo_bench.text.labels import NO_GOLD
 from elmo_bench.text.part import WHOLE, Part
-from elmo_bench.text.source import SPLITS, DataSource, Table, check_keys, tables, whole_number
+from elmo_bench.text.source import SPLITS, DataSource, check_keys, tables
 from elmo_bench.text.tokenizer import compounds, words
 from elmo_bench.text.vocabulary import Vocabulary
 
-from .pairs import LABELS, Pair, is_release, read_pairs
+from .pairs import LABELS, Pair, is_release, labels, of_table, read_file, read_pairs
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
@@ -44,11 +43,12 @@ class SnliReader:
             `tokenizer.words`. The lines of `predict` never are.
     """
 
-    fields = ("premise", "hypothesis")
+    fields, keys = ("premise", "hypothesis"), ("labels",)
     json_keys = frozenset({"sentence1", "sentence2"})
 
     def __init__(self, data: Mapping[str, Any], lower: bool = False, min_count: int = 1, apart: bool = True):
         self.source = DataSource(data, native=is_release)
+        self.columns = self.source.columns
         self.lower, self.min_count, self.apart = lower, min_count, apart
         self.vocabularies: dict[str, Vocabulary] = {}
 
@@ -61,11 +61,12 @@ class SnliReader:
             UserError: a missing setting or file, a missing column, an unknown label, a line that is not a JSON object,
                 an empty sentence in dev or test, a split without pairs; it names file and line.
         """
-        check_keys(self.source.data)
+        check_keys(self.source.data, *self.keys)
+        known = labels(self.source.data)
         if self.source.tabular:
-            sources = {split: _table_pairs(table) for split, table in self.source.load().items()}
+            sources = {split: of_table(table, known) for split, table in self.source.load().items()}
         else:
-            sources = {split: read_pairs(self.source.path(split)) for split in SPLITS}
+            sources = {split: read_pairs(self.source.path(split), known) for split in SPLITS}
         splits = {split: self._rows(pairs, split) for split, pairs in sources.items()}
         splits["train"] = part.of(splits["train"], "pairs")
         train_words = (word for row in splits["train"] for field in self.fields for word in row[field])
@@ -118,15 +119,16 @@ class SnliReader:
         return row
 
     def from_file(self, path: str) -> list[Row]:
-        """A row without a label for each pair of SNLI's files, whether it has a gold label or not.
+        """A row without a label for each pair of a file, whether it has a gold label or not.
 
         Raises:
-            UserError: as `read_pairs`; an empty sentence.
+            UserError: as `read_file`; an empty sentence.
         """
-        rows = [self._row(pair) for pair in read_pairs(Path(path))]
-        for number, row in enumerate(rows, start=1):
-            if not (row["premise"] and row["hypothesis"]):
-                raise UserError(f"a sentence of pair {number} is empty", path)
+        rows = []
+        for pair in read_file(self.source, Path(path), labelled=False):
+            rows.append(self._row(pair) | {"input": pair.input})
+            if not all(rows[-1][field] for field in self.fields):
+                raise pair.fault("a sentence of the pair is empty; correct the file")
         return rows
 
     def _row(self, pair: Pair) -> Row:
@@ -148,21 +150,3 @@ def tokenize(text: str, apart: bool = False) -> list[str]:
     """
     cut = compounds(words(text, apart), joints=("-",), clitics=False)
     return ['"' if word in ("''", "``") else word for word in cut]
-
-
-# Tables.
-
-
-def _table_pairs(table: Table) -> Iterator[Pair]:
-    """Labels are words, "-" or null for none; or numbers in the order of the features' names or LABELS, -1 for none."""
-    table.require("premise", "hypothesis", "label")
-    named = dict(enumerate(getattr(table.rows.features["label"], "names", LABELS)))
-    labels = {-1: NO_GOLD, None: NO_GOLD, NO_GOLD: NO_GOLD} | named | {label: label for label in LABELS}
-    columns = table.rows["label"], table.texts("premise"), table.texts("hypothesis")
-    for row, (label, premise, hypothesis) in enumerate(zip(*columns, strict=True)):
-        fault = partial(table.fault, row)
-        label = whole_number(label)  # in CSV a number is text
-        known = labels.get(label) if isinstance(label, Hashable) and not isinstance(label, bool) else None
-        if known not in (*LABELS, NO_GOLD):
-            raise fault(f"the unknown label {label!r}", f"expected {', '.join(LABELS)}, or 0 to 2")
-        yield Pair(known, premise, hypothesis, fault)

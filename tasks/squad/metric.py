@@ -9,10 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unicodedata import normalize
 
 from elmo_bench.metrics.items import AdditiveMetric, Number, ratio
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.json_text import read as read_json
+from elmo_bench.text.source import DataSource, Table, check_keys
+
+from .paragraphs import answers_of, is_release, numbered
 
 if TYPE_CHECKING:  # `score` needs no torch
     from elmo_bench.task import Row
@@ -43,8 +47,9 @@ def overlap(prediction: str, gold: str) -> float:
 
 
 def best(measure: Callable[[str, str], float], prediction: str, golds: Sequence[str]) -> float:
-    """The measure against whichever gold answer fits best."""
-    return max(measure(prediction, gold) for gold in golds)
+    """The measure against whichever gold answer fits best; one with its accents in the other form is the same."""
+    form = normalize("NFC", prediction)
+    return max(measure(gold if normalize("NFC", gold) == form else prediction, gold) for gold in golds)
 
 
 class SquadMetric(AdditiveMetric):
@@ -73,8 +78,8 @@ class SquadMetric(AdditiveMetric):
         return {name: ratio(100 * totals[name], totals["questions"]) for name in ("exact_match", "f1")}
 
 
-def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
-    """The metric of a data set's JSON file and of a JSON object {id: answer}.
+def score(gold: Path | str, predictions: Path | str, data: Mapping[str, Any] | None = None) -> dict[str, float]:
+    """The metric of a data set's JSON file and of a JSON object {id: answer}; either may be a table of questions.
 
     As with the official script, a question without a prediction is wrong and told on the standard error, and a
     prediction for no question is passed over.
@@ -83,10 +88,9 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
         UserError: no JSON, another layout, a duplicate id, a question without an answer, predictions for other
             questions alone.
     """
-    answers = read_json(predictions)
-    if not isinstance(answers, dict):
-        raise UserError("not a JSON object {id: answer}", predictions)
-    wanted = dict(_golds(read_json(gold), gold))
+    source = DataSource(data or {}, native=is_release)
+    check_keys(source.data, places=("columns",))
+    wanted, answers = dict(_golds(gold, source)), _predicted(predictions, source)
     if not wanted:
         raise UserError("holds no question", gold)
     if answers and not answers.keys() & wanted.keys():
@@ -102,16 +106,27 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     return metric.compute()
 
 
-def _golds(data: Any, path: Path | str) -> Iterator[tuple[str, list[str]]]:
+def _predicted(path: Path | str, source: DataSource) -> dict[str, Any]:
+    """The answer of each question: of a table its first one."""
+    if (table := source.table(path)) is not None:
+        return {id: (texts or [None])[0] for id, texts in _rows(table)}
+    answers = read_json(path)
+    if not isinstance(answers, dict):
+        raise UserError("not a JSON object {id: answer}", path)
+    return answers
+
+
+def _rows(table: Table) -> Iterator[tuple[str, list[str]]]:
+    table.require("id", "answers")
+    for id, spans in zip(numbered(table.rows["id"]), answers_of(table), strict=True):
+        yield id, [text for text, _ in spans]
+
+
+def _golds(path: Path | str, source: DataSource) -> Iterator[tuple[str, list[str]]]:
     """Id and gold answers of every question; nothing else of the file is looked at."""
     seen: set[str] = set()
-    if isinstance(data, dict) and data.get("version") != VERSION:
-        print(f"Evaluation expects v-{VERSION}, but got dataset with v-{data.get('version')}", file=sys.stderr)
-    try:
-        questions = [qa for article in data["data"] for part in article["paragraphs"] for qa in part["qas"]]
-        pairs = [(qa["id"], [answer["text"] for answer in qa["answers"]]) for qa in questions]
-    except (KeyError, TypeError) as error:
-        raise UserError(f"not the layout of SQuAD v1.1 ({type(error).__name__}: {error})", path) from None
+    table = source.table(path)
+    pairs = _release(read_json(path), path) if table is None else _rows(table)
     for id, golds in pairs:
         if not isinstance(id, str) or not all(isinstance(text, str) for text in golds):
             raise UserError(f"question {id}: the id or an answer is no text", path)
@@ -121,3 +136,14 @@ def _golds(data: Any, path: Path | str) -> Iterator[tuple[str, list[str]]]:
             raise UserError(f"question {id}: the id occurs twice", path)
         seen.add(id)
         yield id, golds
+
+
+def _release(data: Any, path: Path | str) -> list[tuple[Any, list[Any]]]:
+    if isinstance(data, dict) and data.get("version") != VERSION:
+        print(f"Evaluation expects v-{VERSION}, but got dataset with v-{data.get('version')}", file=sys.stderr)
+    try:
+        questions = [qa for article in data["data"] for part in article["paragraphs"] for qa in part["qas"]]
+        ids = [str(qa["id"]) if type(qa["id"]) is int else qa["id"] for qa in questions]
+        return [(id, [answer["text"] for answer in qa["answers"]]) for id, qa in zip(ids, questions, strict=True)]
+    except (KeyError, TypeError) as error:
+        raise UserError(f"not the layout of SQuAD v1.1 ({type(error).__name__}: {error})", path) from None

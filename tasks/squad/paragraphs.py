@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import count
+from itertools import count, repeat
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import ending, first_line
-from elmo_bench.system.storage.json_text import begins_array
+from elmo_bench.system.storage.json_text import begins_array, parse
 from elmo_bench.system.storage.json_text import read as read_json
 from elmo_bench.text.raw import has_words
 from elmo_bench.text.source import Table
@@ -48,7 +48,7 @@ def is_release(path: Path) -> bool:
 
 
 def read_paragraphs(path: str | PathLike[str], answered: bool = True) -> list[Paragraph]:
-    """All paragraphs of a SQuAD v1.1 file, in the order of the file.
+    """All paragraphs of a SQuAD v1.1 file, in the order of the file; its ids may be whole numbers.
 
     Args:
         path: the file, plain, .gz or .xz.
@@ -133,6 +133,8 @@ def _articles(data: Any, path: Any) -> Iterator[Paragraph]:
 
 
 def _question(qa: Any, place: str, path: Any) -> Question:
+    if isinstance(qa, Mapping) and type(qa.get("id")) is int:
+        qa = {**qa, "id": str(qa["id"])}
     id = _get(qa, "id", str, place, path)
     place = f"question {id}"
     answers = _list(qa, "answers", place, path) if "answers" in qa else []
@@ -154,26 +156,38 @@ def _get(node: Any, key: str, kind: type, place: str, path: Any) -> Any:
     return node[key]
 
 
-def from_table(table: Table) -> list[Paragraph]:
+def from_table(table: Table, answered: bool = True) -> list[Paragraph]:
     """Paragraphs of a table, one question per row; rows with the same title and context are merged.
+
+    Not `answered`: whatever the answers, and a paragraph for each row. Columns id and title may be missing.
 
     Raises:
         UserError: other columns, an empty cell other than of an id or a title, or content that `check` refuses.
     """
-    table.require("id", "title", "context", "question", "answers")
-    paragraphs: dict[tuple[str, str], Paragraph] = {}
-    ids, titles = numbered(table.rows["id"]), table.rows["title"]
-    columns = ids, titles, table.texts("context"), table.texts("question"), table.cells("answers")
-    for row, (id, title, context, question, answers) in enumerate(zip(*columns, strict=True)):
+    table.require("context", "question", *["answers"] * answered)
+    paragraphs: dict[tuple[Any, ...], Paragraph] = {}
+    known, none = table.rows.column_names, [None] * len(table.rows)
+    ids, titles = (table.rows[name] if name in known else none for name in ("id", "title"))
+    spans = answers_of(table) if answered else repeat([])
+    columns = numbered(ids), titles, table.texts("context"), table.texts("question")
+    for row, ((id, title, *texts), found) in enumerate(zip(zip(*columns, strict=True), spans, strict=False)):
+        paragraph = Paragraph("" if title is None else str(title), texts[0], [])
+        key = (*paragraph[:2], None if answered else row)
+        paragraphs.setdefault(key, paragraph).questions.append(Question(id, texts[1], found))
+    return check(paragraphs.values(), table.path or table.origin, answered)
+
+
+def answers_of(table: Table) -> Iterator[list[AnswerSpan]]:
+    """The answers of each row: {"text": [...], "answer_start": [...]}, in CSV as JSON. Raises `UserError`."""
+    for row, cell in enumerate(table.cells("answers")):
         try:
-            spans = [AnswerSpan(*each) for each in zip(answers["text"], answers["answer_start"], strict=True)]
+            cell = parse(cell) if isinstance(cell, str) else cell
+            spans = [AnswerSpan(*each) for each in zip(cell["text"], cell["answer_start"], strict=True)]
         except (KeyError, TypeError, ValueError):
             raise table.fault(row, 'answers is not {"text": [...], "answer_start": [...]}') from None
         if not all(isinstance(text, str) and type(start) is int for text, start in spans):
             raise table.fault(row, "an answer is not text with a whole number as its start")
-        key = "" if title is None else str(title), context
-        paragraphs.setdefault(key, Paragraph(*key, [])).questions.append(Question(id, question, spans))
-    return check(paragraphs.values(), table.path or table.origin)
+        yield spans
 
 
 def numbered(ids: Iterable[Any]) -> list[str]:

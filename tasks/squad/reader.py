@@ -71,7 +71,7 @@ class SquadReader:
     """
 
     fields = ("question", "context")
-    json_keys, official_ending = frozenset({"data"}), ".json"
+    json_keys, official_ending, keys = frozenset({"data"}), ".json", ()
 
     def __init__(
         self,
@@ -91,6 +91,7 @@ class SquadReader:
         one_of(sequence, "task.reader.sequence", ("sentence", "paragraph"))
         instead = "task.data.train=FILE and test=FILE"
         self.source = DataSource(data, instead, native=is_release)
+        self.columns = self.source.columns
         self.sequence = sequence
         self.train_questions, self.held_out, self.train_words, self.draw = train_questions, held_out, train_words, draw
         self.lower, self.min_count = lower, min_count
@@ -234,16 +235,19 @@ class SquadReader:
         return self._asked(raw["context"], raw["question"], "" if id is None else str(id), apart=False)
 
     def from_file(self, path: str) -> list[Row]:
-        """A row without answers for every question of a SQuAD v1.1 file, tokenized as in training.
+        """A row without answers for every question of a file, tokenized as in training.
 
         Raises:
-            UserError: as `read_paragraphs`.
+            UserError: as `read_paragraphs` and `from_table`.
         """
-        return [
+        table = self.source.table(path)
+        found = read_paragraphs(path, answered=False) if table is None else from_table(table, answered=False)
+        rows = [
             self._asked(paragraph.context, question.text, question.id, self.apart)
-            for paragraph in read_paragraphs(path, answered=False)
+            for paragraph in found
             for question in paragraph.questions
         ]
+        return rows if table is None else [row | {"input": table.row(number)} for number, row in enumerate(rows)]
 
     def _asked(self, context: str, question: str, id: str, apart: bool) -> Row:
         words = [word.form for word in tokenizer.words(question, apart)]
@@ -267,6 +271,10 @@ class SquadReader:
     def confidence(self, prediction: Mapping[str, Any]) -> float:
         """The probability of an answer in its window."""
         return prediction["score"]
+
+    def unanswered(self, row: Row) -> dict[str, str]:
+        """An empty answer."""
+        return {"answer": ""}
 
     def official(self, predictions: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> str:
         """The JSON object {id: answer} that the official evaluation reads; a question without an id gets a number.

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from elmo_bench.metrics.items import F1Metric
 from elmo_bench.text.columns import side_by_side
-from elmo_bench.text.conll2012 import ONLY_VERBS, WORD, ConllSentence, begins_with, read_documents
+from elmo_bench.text.conll2012 import ONLY_VERBS, ConllSentence, begins_with, read_documents
+from elmo_bench.text.labels import tell_apart
 from elmo_bench.text.tags import Span
 
 if TYPE_CHECKING:  # `score` needs no torch
@@ -118,18 +119,22 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
         UserError: the files cannot be read, or hold different sentences.
     """
     metric, left_out, other = SrlMetric(), 0, []
+    roles: tuple[set[str], set[str]] = set(), set()
     only_verbs = begins_with(predictions, ONLY_VERBS)
-    for expected, predicted in side_by_side(gold, predictions, _sentences, WORD):
+    for expected, predicted in side_by_side(gold, predictions, _sentences):
         answers = {predicate.index: predicate for predicate in predicted.predicates()}
         for predicate in expected.predicates():
             answer = answers.get(predicate.index)
             if answer is None and only_verbs and not is_verb(expected.pos[predicate.index]):
                 left_out += 1
                 continue
+            for found, each in zip(roles, (predicate, answer), strict=True):
+                found |= {span.type for span in each.arguments if span.type != LEFT_OUT} if each else set()
             same = answer is not None and answer.lemma == predicate.lemma
             if answer is not None and not same:
                 other.append(f"{answer.lemma} for {predicate.lemma}")
             metric.add(predicate.arguments, answer.arguments if answer is not None and same else [])
+    tell_apart(*roles, predictions)
     if left_out:
         note = f"{left_out} predicates of {gold} are no verbs and not scored, as the first line says"
         print(f"{predictions}: {note}", file=sys.stderr)

@@ -183,7 +183,7 @@ class SrlReader:
         `UserError` as `read_documents`.
         """
         rows, left_out, mark = [], 0, conll2012.mark_of_predicates(path)
-        for document in conll2012.with_words(conll2012.read_documents(path)):
+        for document in conll2012.read_documents(path):
             for sentence in document.sentences:
                 named = sentence.predicates() if mark is None else sentence.marked(mark)
                 pos = sentence.pos
@@ -193,13 +193,18 @@ class SrlReader:
                 left_out += len(named) - len(found)
                 row = {"tokens": sentence.words, "predicates": [each.index for each in found]}
                 row |= {"lemmas": [each.lemma for each in found], "frames": [each.frame for each in found]}
-                rows.append(row | {"document": document.name, "part": document.part})
+                place = {"document": document.name, "part": document.part}
+                rows.append(row | place | {"input": place})
         if left_out:
             note = (
                 f"{path}: {left_out} predicates are no verbs and left out, as in training (task.data.predicates=verbs)"
             )
             print(note, file=sys.stderr)
         return rows
+
+    def unanswered(self, row: Row) -> dict[str, list[Any]]:
+        """Frames without arguments."""
+        return {"frames": [{"predicate": place, "arguments": []} for place in row["predicates"]]}
 
     def official(self, predictions: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> str:
         """A CoNLL-2012 file with the arguments. A predicate without a lemma has its word as lemma, and 01 as frame."""

@@ -17,7 +17,8 @@ from elmo_bench.nn.pooling import SelfAttentivePooling, masked_max, masked_mean,
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 
-NAMES = ("very negative", "negative", "neutral", "positive", "very positive")
+from .metric import NAMES
+
 LABELS = len(NAMES)
 
 

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from elmo_bench.metrics.accuracy import Accuracy, score_labels
-from elmo_bench.system.storage.files import open_text
+from elmo_bench.text.labels import Labels
+from elmo_bench.text.source import DataSource, check_keys
 from elmo_bench.text.trees import read_trees
 
 LABELS = ("0", "1", "2", "3", "4")
+NAMES = ("very negative", "negative", "neutral", "positive", "very positive")
 
 
 class Sst5Metric(Accuracy):
     """Of predicted labels, and rows with a "label" from 0 to 4."""
 
 
-def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
-    """The metric of two files with one label a line; "-" is no gold label, and the line is left out.
+def labels(data: Mapping[str, Any]) -> Labels:
+    """The five labels, by the names of `task.data.labels`, too."""
+    return Labels(LABELS, NAMES, data.get("labels"))
 
-    `gold` may be a file of trees.
+
+def score(gold: Path | str, predictions: Path | str, data: Mapping[str, Any] | None = None) -> dict[str, float]:
+    """The metric of two files with one label a line, as number or name; "-" is no gold label, and the line left out.
+
+    The files may also be trees, or tables that the reader reads.
     """
-    return score_labels(gold, predictions, LABELS, _own)
+    source = DataSource(data or {})
+    check_keys(source.data, "labels", places=("columns",))
 
+    def own(path: Path) -> Iterator[str]:
+        return (tree.nodes[-1].label for _, tree in read_trees(path))
 
-def _own(path: Path) -> list[str] | None:
-    """The labels of the sentences of a file of trees; None if it is none."""
-    with open_text(path) as lines:
-        if not next(filter(None, map(str.strip, lines)), "").startswith("("):
-            return None
-    return [tree.nodes[-1].label for _, tree in read_trees(path)]
+    return score_labels(gold, predictions, labels(source.data), source, own)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from elmo_bench.configuration.checks import one_of, whole
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import limits
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
+from elmo_bench.text.labels import NO_GOLD
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import tokens_of
-from elmo_bench.text.source import SPLITS, DataSource, Table, check_keys, tables, whole_number
+from elmo_bench.text.source import SPLITS, DataSource, Table, check_keys, tables
 from elmo_bench.text.tokenizer import compounds, words
 from elmo_bench.text.trees import Node, Tree, TreeError, read_trees, unescaped
 from elmo_bench.text.vocabulary import Vocabulary
 
-from .metric import LABELS
+from .metric import LABELS, labels
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
@@ -45,7 +49,7 @@ class Sst5Reader:
         unescape: write brackets and quotes as in plain text, not as in the Penn Treebank.
     """
 
-    fields = ("tokens",)
+    fields, keys = ("tokens",), ("train_sentences", "labels")
 
     def __init__(
         self,
@@ -61,6 +65,7 @@ class Sst5Reader:
         if self.train_sentences is not None:
             whole(self.train_sentences, "task.data.train_sentences", least=1)
         self.source, self.phrases, self.long = DataSource(data), phrases, long
+        self.columns = self.source.columns
         self.lower, self.min_count, self.unescape = lower, min_count, unescape
         self.vocabularies: dict[str, Vocabulary] = {}
 
@@ -73,9 +78,9 @@ class Sst5Reader:
             UserError: a missing file, an unbalanced tree or a label outside 0-4 (with file and line), no phrase that is
                 long enough, a data set of the hub without trees.
         """
-        check_keys(self.source.data, "train_sentences")
+        check_keys(self.source.data, *self.keys)
         found = self.source.load() if self.source.tabular else {}
-        trees = {split: list(self._trees(split, found.get(split))) for split in SPLITS}
+        trees = {split: list(self._trees(found.get(split) or self.source.path(split))) for split in SPLITS}
         train = trees["train"][: self.train_sentences]
         phrases = "sentences" if found and _is_of_sentences(found["train"]) else self.phrases
         train = part.of(train, "sentences", lambda tree: len(self._phrases(tree, phrases)))
@@ -94,24 +99,25 @@ class Sst5Reader:
         least = self.long if phrases == "long" else 1
         return [i for i, node in enumerate(tree.nodes) if node.end - node.start >= least]
 
-    def _trees(self, split: str, table: Table | None) -> Iterator[Tree]:
-        """The trees of a split's file or, if given, of its table."""
-        path = None if table else self.source.path(split)
-        for number, tree in self._parsed(table) if table else read_trees(self.source.path(split)):
+    def _trees(self, source: Table | Path, labelled: bool = True) -> Iterator[Tree]:
+        """The trees of a file, or of a table; not `labelled`: whatever the labels of its sentences."""
+        for number, tree in read_trees(source) if isinstance(source, Path) else self._parsed(source, labelled):
             for node in tree.nodes:
                 if node.label not in LABELS:
                     why, mend = f"label {node.label!r}", "labels are 0 to 4"
-                    raise table.fault(number, why, mend) if table else UserError(f"{why}; {mend}", path, number)
+                    own = isinstance(source, Path)
+                    raise UserError(f"{why}; {mend}", source, number) if own else source.fault(number, why, mend)
             yield tree._replace(words=[self._plain(word) for word in tree.words])
 
-    def _parsed(self, table: Table) -> Iterator[tuple[int, Tree]]:
+    def _parsed(self, table: Table, labelled: bool) -> Iterator[tuple[int, Tree]]:
         """The trees of a table with the numbers of their rows; of a file with `text` and `label`, without phrases."""
-        if _is_of_sentences(table):
-            for row, (text, label) in enumerate(zip(table.texts("text"), table.cells("label"), strict=True)):
+        if _is_of_sentences(table, labelled):
+            found = labels(self.source.data).of_table(table) if labelled else repeat(LABELS[0])
+            for row, (label, text) in enumerate(zip(found, table.texts("text"), strict=False)):
                 words = self._tokenized(text)
-                if not words:
-                    raise table.fault(row, "text has no words")
-                yield row, Tree(words, [Node(str(whole_number(label)), 0, len(words))])
+                if not words or label == NO_GOLD:
+                    raise table.fault(row, "label is empty" if words else "text has no words")
+                yield row, Tree(words, [Node(label, 0, len(words))])
             return
         if TREE not in table.rows.column_names:
             raise table.unfit(f"has no column {TREE}" + (", and not both text and label" if table.path else ""))
@@ -142,14 +148,22 @@ class Sst5Reader:
         Raises:
             UserError: neither key, anything but words, no words at all.
         """
+        if isinstance(raw.get(TREE), str) and not {"tokens", "text"} & raw.keys():
+            try:
+                raw = {"tokens": Tree.parse(raw[TREE], limits.NESTING).words}
+            except TreeError as error:
+                raise UserError(f"{TREE} is no tree ({error})") from None
         tokens = tokens_of(raw)
         if tokens is None:
             tokens = self._tokenized(raw["text"])
         return {"tokens": [self._plain(token) for token in tokens]}
 
     def from_file(self, path: str) -> list[Row]:
-        """A row without a label for the sentence of each tree of a file. Raises `UserError` as `read_trees`."""
-        return [{"tokens": [self._plain(word) for word in tree.words]} for _, tree in read_trees(path)]
+        """A row without a label for each sentence of a file, of trees or a table. Raises `UserError` as `load`."""
+        table = self.source.table(path)
+        trees = self._trees(Path(path) if table is None else table, labelled=False)
+        rows = [{"tokens": tree.words} for tree in trees]
+        return rows if table is None else [row | {"input": table.row(number)} for number, row in enumerate(rows)]
 
     def official(self, predictions: Sequence[int], rows: Sequence[Row]) -> str:
         """A label a line."""
@@ -161,9 +175,9 @@ def tokenize(text: str) -> list[str]:
     return compounds(words(text), joints=("-", "/"), clitics=True)
 
 
-def _is_of_sentences(table: Table) -> bool:
-    """Whether it is a file of sentences with their labels, without trees."""
-    return table.path is not None and {"text", "label"} <= {*table.rows.column_names}
+def _is_of_sentences(table: Table, labelled: bool = True) -> bool:
+    """Whether it is a file of sentences, with their labels if `labelled`, without trees."""
+    return table.path is not None and {"text", *["label"] * labelled} <= {*table.rows.column_names}
 
 
 def _row(tree: Tree, index: int) -> Row:

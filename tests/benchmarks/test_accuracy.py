@@ -4,6 +4,8 @@ import pytest
 
 from elmo_bench.metrics.accuracy import Accuracy, score_labels
 from elmo_bench.system.errors import UserError
+from elmo_bench.text.labels import Labels
+from elmo_bench.text.source import DataSource
 from tasks.snli import metric as snli
 from tasks.sst5 import metric as sst5
 
@@ -15,7 +17,7 @@ def files(tmp_path):
     def write(gold: str, predictions: str):
         (tmp_path / "gold").write_text(gold)
         (tmp_path / "predictions").write_text(predictions)
-        return tmp_path / "gold", tmp_path / "predictions", LABELS
+        return tmp_path / "gold", tmp_path / "predictions", Labels(LABELS), DataSource({}), list
 
     return write
 
@@ -57,7 +59,7 @@ def test_files_that_do_not_fit_are_refused_with_their_line(files, gold, predicti
 def test_each_task_has_its_labels(files, task, labels):
     """Those of SNLI in the order of the hub's numbers."""
     assert labels == task.LABELS
-    gold, predictions, _ = files("\n".join([*labels, "-"]), "\n".join([labels[0]] * (len(labels) + 1)))
+    gold, predictions, *_ = files("\n".join([*labels, "-"]), "\n".join([labels[0]] * (len(labels) + 1)))
     assert task.score(gold, predictions) == {"accuracy": pytest.approx(100 / len(labels))}
     with pytest.raises(UserError, match=f"gold:2: unknown label 'maybe'; choose from {', '.join(labels)}"):
         task.score(*files(f"{labels[0]}\nmaybe\n", f"{labels[0]}\n{labels[1]}\n")[:2])

@@ -98,8 +98,8 @@ def lines(folder, *rows: Any, ending: str = "jsonl") -> dict[str, str]:
     [
         (SnliReader, PAIR, {"premise": None}, "premise is empty"),
         (SnliReader, PAIR, {"hypothesis": 3}, "hypothesis is 3, not text"),
-        (SnliReader, PAIR, {"label": "maybe"}, "the unknown label 'maybe'"),
-        (SnliReader, PAIR, {"label": [1]}, "the unknown label"),
+        (SnliReader, PAIR, {"label": "maybe"}, "unknown label 'maybe'"),
+        (SnliReader, PAIR, {"label": [1]}, "unknown label"),
         (NerReader, ROWS[0], {"ner_tags": ["O", None, "O", "O"]}, "ner_tags has an empty word"),
         (NerReader, ROWS[0], {"ner_tags": None}, "ner_tags is empty"),
         (NerReader, ROWS[0], {"tokens": ["Ida", None, "in", "Oslo"]}, "tokens has an empty word"),
@@ -115,7 +115,7 @@ def lines(folder, *rows: Any, ending: str = "jsonl") -> dict[str, str]:
         (Sst5Reader, {"text": "Fine", "label": 4}, {"text": None}, "text is empty"),
         (Sst5Reader, {"text": "Fine", "label": 4}, {"text": "\u200b"}, "text has no words"),
         (Sst5Reader, {"text": "Fine", "label": 4}, {"label": None}, "label is empty"),
-        (Sst5Reader, {"text": "Fine", "label": 4}, {"label": 5}, "label '5'; labels are 0 to 4"),
+        (Sst5Reader, {"text": "Fine", "label": 4}, {"label": 5}, "unknown label 5; choose from 0"),
         (Sst5Reader, {"ptb_tree": "(3 fine)"}, {"ptb_tree": None}, "ptb_tree is empty"),
     ],
 )
@@ -271,7 +271,7 @@ def test_text_stays_text_in_csv_and_packed_files_are_tables(tmp_path):
     packed = tmp_path / "all.csv.gz"
     packed.write_bytes(gzip.compress((tmp_path / "all.csv").read_bytes()))
     assert len(Sst5Reader(dict.fromkeys(data, str(packed)), phrases="sentences").load()["dev"]) == 2
-    with pytest.raises(UserError, match="row 0: the unknown label True"):
+    with pytest.raises(UserError, match="row 0: unknown label True"):
         SnliReader(lines(tmp_path, PAIR | {"label": True})).load()
 
 

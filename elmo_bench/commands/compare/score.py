@@ -6,7 +6,9 @@ Prints one JSON object and nothing else. No model is needed, so no large library
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from omegaconf import OmegaConf
 
@@ -14,38 +16,51 @@ from elmo_bench.configuration import pages
 from elmo_bench.system import code
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files, json_text
-from elmo_bench.system.terminal.command import Argument, Command
+from elmo_bench.system.terminal.command import DATA, Argument, Command
 
 COMMAND = Command(
     (
         Argument("task", "the benchmark, a file in conf/task/", value="TASK"),
         Argument("gold", "file with the correct answers", value="FILE"),
         Argument("predictions", "file with the answers to score, in the same format", value="FILE"),
+        DATA,
     ),
     (("task=ner gold=test.iob2 predictions=answers.iob2", "prints precision, recall and F1 in percent"),),
     (
-        "The files are in the format of the benchmark's official scorer, described in tasks/TASK/README.md. No model "
-        "is needed.",
+        "The files are in the format of the benchmark's official scorer, described in tasks/TASK/README.md, or in one "
+        "that training reads. No model is needed.",
     ),
     page="predicting",
 )
 
 
-def score(task: str, gold: str, predictions: str) -> dict[str, float]:
+def score(task: str, gold: str, predictions: str, data: Mapping[str, Any] | None = None) -> dict[str, float]:
     """The metrics of the task, in percent.
 
+    Args:
+        task: its name.
+        gold, predictions: paths.
+        data: keys of `task.data` that say how files are read: columns, labels, word_column, ...
+
     Raises:
-        UserError: an unknown task, a missing or malformed file (with its line), answers as JSON lines.
+        UserError: a key that the task does not know,
+            an unknown task, a missing or malformed file (with its line), answers as JSON lines.
     """
     scorer = find(task)
     for path in (gold, predictions):
         files.check(path)
     _check_format(predictions)
-    return scorer(gold, predictions)
+    if not data:
+        return scorer(gold, predictions)
+    if "data" not in inspect.signature(scorer).parameters:
+        raise UserError(f"task.data.{next(iter(data))}: the files of {task} are read without keys")
+    return scorer(gold, predictions, data=data)
 
 
 def _check_format(predictions: str) -> None:
     """Raises `UserError` for the JSON lines of `predict`, each of which has its answer under the key "prediction"."""
+    if files.ending(predictions) == ".parquet":
+        return
     with files.open_text(predictions) as lines:
         first = next(lines, "")
     try:
@@ -56,7 +71,7 @@ def _check_format(predictions: str) -> None:
         raise UserError("JSON lines of predict; its format=official writes the file that is scored", predictions, 1)
 
 
-def find(task: str) -> Callable[[str, str], dict[str, float]]:
+def find(task: str) -> Callable[..., dict[str, float]]:
     """The function that the task's configuration names as `score`."""
     page = pages.page(task)
     name = OmegaConf.select(pages.read(page), "task.score")

@@ -8,7 +8,7 @@ import sys
 from omegaconf import OmegaConf
 
 from elmo_bench.system import code
-from elmo_bench.system.terminal.command import Argument, Choice, Command, HelpSection, whole
+from elmo_bench.system.terminal.command import DATA, Argument, Choice, Command, HelpSection, whole
 from elmo_bench.trained.prediction import predict
 
 
@@ -31,7 +31,7 @@ COMMAND = Command(
     (
         Argument("task", "use the trained head in models_root/heads; with checkpoint: its task", None, "NAME"),
         Argument("checkpoint", "of a run; its record gives the path, relative to results_root", None, "FILE.ckpt"),
-        Argument("input", "JSON objects, a line each or an array; a file of the data set; .gz, .xz", value="FILE"),
+        Argument("input", "JSON objects, a line each or an array; any file that training reads", value="FILE"),
         Argument("output", "one line for each line of the input, in its order", value="FILE"),
         Argument("format", "json, as by default, or official (see above)", None, "NAME", Choice("json", "official")),
         Argument("models_root", "folder of heads and their biLMs; by default models/", None, "FOLDER"),
@@ -41,6 +41,7 @@ COMMAND = Command(
         Argument("trainer.accelerator", "cpu, gpu or auto; by default as in the run", None, "NAME"),
         Argument("trainer.threads", "CPU threads; by default as in the run", None, "N", whole(1)),
         Argument("batch_size", "rows computed at once; by default as in the run", None, "N", whole(1)),
+        DATA,
     ),
     (
         ("task=ner input=in.jsonl output=out.jsonl", "the head that comes with the project"),
@@ -51,8 +52,8 @@ COMMAND = Command(
         "format=json: each line is a JSON object that repeats the input as it is and adds the model's answer under the "
         'key "prediction": labels by name, with probabilities where the model has any, and the words of text that was '
         "tokenized. format=official: a file that `score` and the official scorer read.",
-        "The input may also be a file of the data set: columns, trees, SNLI's files, SQuAD's .json. SQuAD's output is "
-        "official if it is named .json, unless you type format=json.",
+        "The input may also be a table or a file of the data set, with answers or without: columns, trees, SNLI's "
+        "files, SQuAD's .json. SQuAD's output is official if it is named .json, unless you type format=json.",
     ),
     more=formats,
     page="predicting",

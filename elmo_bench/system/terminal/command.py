@@ -21,6 +21,7 @@ FILES = ("FILE", "FOLDER", "TEXT")  # how the placeholders of paths begin
 WIDTH = 100  # of a help text, in characters
 
 
+BELOW = "task.data."  # how the keys begin that say how files are read
 REQUIRED = "???"  # the default of a required argument, as OmegaConf has it
 
 
@@ -60,6 +61,9 @@ class Argument:
             raise UserError(f"{self.name}={text}: {error}") from None
 
 
+DATA = Argument(
+    "task.data.KEY", "how files are read, as in training: columns, labels, word_column, tag_names ...", None
+)
 DEBUG = Argument("debug", "show the traceback of an error", False, parse=lambda text: flag(text))
 
 
@@ -113,11 +117,15 @@ class Command:
         """
         known = {argument.name: argument for argument in (*self.arguments, DEBUG)}
         values = {name: argument.default for name, argument in known.items()}
+        typed: list[str] = []
         for given in sys.argv[1:] if argv is None else argv:
             key, equals, value = given.partition("=")
             if not equals:
                 hint = f"give {key}=VALUE" if key in known else console.choices(key, [*known])
                 raise UserError(f"{given}: arguments are written key=value; {hint}")
+            if DATA.name in known and (name := key.removeprefix("+")).startswith(BELOW):
+                typed.append(f"{name.removeprefix(BELOW)}={value}")
+                continue
             if key not in known:
                 raise UserError(f"{key}: there is no such argument; {console.choices(key, [*known])}")
             values[key] = known[key].read(value)
@@ -125,6 +133,9 @@ class Command:
         if missing := [f"{name}=..." for name in required if values[name] in (REQUIRED, "")]:
             raise UserError(f"missing argument{'s' * (len(missing) > 1)} {', '.join(missing)}")
         del values[DEBUG.name]
+        if DATA.name in known:
+            del values[DATA.name]
+            values["data"] = _plain(typed)
         if output := values.get(OUTPUT):
             outputs.apart(output, [values[a.name] for a in self.arguments if a.names_files and a.name != OUTPUT])
         return values
@@ -165,6 +176,17 @@ class Command:
         optional = ["[KEY=VALUE ...]"] if self.overrides or len(required) < len(self.arguments) else []
         given = " ".join([*required, *optional])
         return "Usage: {}\n   or: {}".format(*(call.format(name=name, given=given).rstrip() for call in self.calls))
+
+
+def _plain(typed: Sequence[str]) -> dict[str, Any]:
+    """The values of keys, written as for Hydra. Raises `UserError` for what cannot be read."""
+    from omegaconf import OmegaConf
+    from yaml import YAMLError
+
+    try:
+        return OmegaConf.to_container(OmegaConf.from_dotlist(list(typed)))  # type: ignore[return-value]
+    except (YAMLError, ValueError) as error:
+        raise UserError(f"{BELOW}{' '.join(typed)}: cannot be read ({error})") from None
 
 
 # Parsers of values.

@@ -111,7 +111,7 @@ def test_from_text(data):
 
 @pytest.mark.parametrize(
     "raw",
-    [{}, {"words": ["a"]}, {"text": "  "}, {"text": 3}, {"tokens": []}, {"tokens": "Ida"}, {"tokens": ["a", 1]},
+    [{}, {"words": ["a"]}, {"text": "  "}, {"text": 3}, {"tokens": []}, {"tokens": " "}, {"tokens": ["a", 1]},
      {"tokens": ["", "a"]}, {"text": ["a"]}, {"text": None}],
 )  # fmt: skip
 def test_raw_text_that_is_none(raw):

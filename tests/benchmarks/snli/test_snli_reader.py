@@ -161,8 +161,8 @@ HEADER = "gold_label\tsentence1\tsentence2\n"
         (HEADER + "neutral\ta\tb\nneutral\ta\n", 3, "the column sentence2 is missing"),
         (HEADER + "\nneutral\n", 3, "sentence1, sentence2 is missing"),
         (HEADER + "neutral\ta\tb\tc\n", 2, "4 columns, but the header has 3"),
-        (HEADER + "neutral\ta\tb\nmaybe\ta\tb\n", 3, "unknown gold label 'maybe'"),
-        (HEADER + "\ta\tb\n", 2, "unknown gold label ''"),
+        (HEADER + "neutral\ta\tb\nmaybe\ta\tb\n", 3, "unknown label 'maybe'"),
+        (HEADER + "\ta\tb\n", 2, "no label"),
         (HEADER + "\n", None, "the file has no rows"),
         ("\n", None, "the file has no rows"),
         (HEADER + "-\ta\tb\n", None, "no labelled pair for train"),
@@ -183,7 +183,7 @@ def test_malformed_tsv_is_named_with_its_line(data, train, line, words):
         ("[1]", "not a JSON object"),
         ('{"gold_label": "neutral", "sentence1": "a"}', "sentence2 is missing"),
         ('{"gold_label": 1, "sentence1": "a", "sentence2": "b"}', "gold_label is not text"),
-        ('{"gold_label": "no", "sentence1": "a", "sentence2": "b"}', "unknown gold label 'no'"),
+        ('{"gold_label": "no", "sentence1": "a", "sentence2": "b"}', "unknown label 'no'"),
     ],
 )
 def test_broken_json_lines_are_named_with_their_line(data, line, words):

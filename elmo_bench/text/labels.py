@@ -1,0 +1,87 @@
+"""The labels of a task by their names, whatever a source calls them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from elmo_bench.system.errors import UserError
+from elmo_bench.text.source import whole_number
+
+if TYPE_CHECKING:
+    from elmo_bench.text.source import Table
+
+NO_GOLD = "-"  # as SNLI marks pairs on which the annotators did not agree
+UNLABELLED = (NO_GOLD, "hidden", "-1", "None")  # a null or -1 in a table, and where the labels are kept back
+
+
+class Labels:
+    """What a label is called here: by the names of a source where it has names, else by its number.
+
+    Args:
+        names: of the labels, in the order of their numbers.
+        also: other names of them, in the same order.
+        given: `task.data.labels`: {name or number in the source: name here}.
+
+    Raises:
+        UserError: `given` leads to a name that is none.
+    """
+
+    def __init__(self, names: Sequence[str], also: Sequence[str] = (), given: Mapping[Any, Any] | None = None):
+        self.names, self.shown = names, also or names
+        own = dict(zip(also, names, strict=False)) | {name: name for name in names}
+        self.given = {str(theirs): str(ours) for theirs, ours in (given or {}).items()}
+        if wrong := [ours for ours in self.given.values() if ours not in own]:
+            raise UserError(f"task.data.labels: {wrong[0]!r} is no label; choose from {', '.join(names)}")
+        mapped = {theirs: own[ours] for theirs, ours in self.given.items()}
+        self.known = own | dict.fromkeys(UNLABELLED, NO_GOLD) | mapped
+
+    def find(self, label: Any) -> str | None:
+        """The label of this name, "-" for none, or None for a name that is unknown."""
+        return self.known.get(str(label))
+
+    def unknown(self, label: Any) -> str:
+        """What to say of a label of another name."""
+        if label == "":
+            return f"no label; choose from {', '.join(self.names)}"
+        mend = f"'+task.data.labels={{{label}: {self.names[0]}, ...}}' says which is which"
+        return f"unknown label {label!r}; choose from {', '.join(self.names)}; {mend}"
+
+    def of_table(self, table: Table, column: str = "label") -> Iterator[str]:
+        """The label of each row; a line tells if they are taken by number, or if some of the names never occur.
+
+        Raises:
+            UserError: an unknown label, or classes of other names.
+        """
+        classes: list[str] | None = getattr(table.rows.features[column], "names", None)
+        if foreign := [name for name in classes or () if self.find(name) is None]:
+            raise table.unfit(f"has the classes {', '.join(classes or ())}: {self.unknown(foreign[0])}")
+        order, numbered, found = classes or self.names, False, set()
+        for row, cell in enumerate(table.rows[column]):
+            cell = whole_number(cell)  # in CSV a number is text
+            if type(cell) is int and 0 <= cell < len(order) and str(cell) not in self.given:
+                cell, numbered = order[cell], not classes
+            label = self.find(cell)
+            if label is None:
+                raise table.fault(row, *self.unknown(cell).split("; ", 1))
+            found.add(label)
+            yield label
+        self._tell(table, found - {NO_GOLD}, numbered)
+
+    def _tell(self, table: Table, found: set[str], numbered: bool) -> None:
+        listed = ", ".join(f"{number} ({name})" for number, name in enumerate(self.shown))
+        told = [f"the labels are numbers without names, and taken as {listed}"] if numbered else []
+        if found and len(found) < len(self.names):
+            occur = [name for name, label in zip(self.shown, self.names, strict=True) if label in found]
+            told.append(f"only {', '.join(occur)} of {', '.join(self.shown)} occur")
+        if told:
+            mend = "'+task.data.labels={THEIRS: OURS, ...}' names them otherwise"
+            print(f"{table.path or table.split}: {'; '.join([*told, mend])}", file=sys.stderr)
+
+
+def tell_apart(gold: set[str], predicted: set[str], path: Any) -> None:
+    """Says so in one line where the labels of two files have none in common."""
+    if gold and predicted and not gold & predicted:
+        told = f"no label in common: {', '.join(sorted(gold))} against {', '.join(sorted(predicted))}"
+        print(f"{path}: {told}; '+task.data.labels={{THEIRS: OURS}}' maps names", file=sys.stderr)

@@ -1,0 +1,314 @@
+"""One reader a format: train, predict and score read the same rows of every file, and refuse or tell the same."""
+
+import gzip
+import json
+import lzma
+import unicodedata
+from pathlib import Path
+
+import pytest
+from datasets import ClassLabel, Dataset, Features, Value
+
+from elmo_bench.commands.compare.score import COMMAND
+from elmo_bench.commands.compare.score import score as score_files
+from elmo_bench.system.errors import UserError
+from elmo_bench.trained.prediction import read_rows
+from tasks.coref.reader import CorefReader
+from tasks.ner.reader import NerReader
+from tasks.snli.reader import SnliReader
+from tasks.squad.reader import SquadReader
+from tasks.srl.reader import SrlReader
+from tasks.sst5.reader import Sst5Reader
+
+READERS = {"ner": NerReader, "snli": SnliReader, "sst5": Sst5Reader, "squad": SquadReader,
+           "srl": SrlReader, "coref": CorefReader}  # fmt: skip
+ANSWERS = {"text": ["Ida"], "answer_start": [0]}
+TABLES = {
+    "ner": [{"tokens": ["Ida", "sang"], "tags": ["B-PER", "O"]}, {"tokens": ["In", "Oslo"], "tags": ["O", "B-LOC"]}],
+    "snli": [{"premise": "Ida sang .", "hypothesis": f"{word} .", "label": label}
+             for word, label in (("Yes", "entailment"), ("Who", "neutral"), ("No", "contradiction"))],
+    "sst5": [{"text": f"film {label}", "label": label} for label in range(5)],
+    "squad": [{"id": str(i), "title": "t", "context": f"Ida sang {i}", "question": "Who?", "answers": ANSWERS}
+              for i in range(2)],
+}  # fmt: skip
+TSV = "gold_label\tsentence1\tsentence2\n"
+CONLL = """\
+#begin document (a); part 000
+a 0 0 Ida NNP * - - - - * (ARG0*) (0)
+a 0 1 sang VBD * sing 01 - - * (V*) -
+
+a 0 0 She PRP * - - - - * (0)
+
+#end document
+"""
+OWN = {
+    "ner": "Ida\tB-PER\nsang\tO\n\nIn\tO\nOslo\tB-LOC\n",
+    "snli": TSV + "".join(f"{row['label']}\t{row['premise']}\t{row['hypothesis']}\n" for row in TABLES["snli"]),
+    "sst5": "".join(f"({label} (2 film) (2 {label}))\n" for label in range(5)),
+    "squad": json.dumps({"version": "1.1", "data": [{"title": "t", "paragraphs": [
+        {"context": row["context"], "qas": [{"id": int(row["id"]), "question": row["question"],
+                                             "answers": [{"text": "Ida", "answer_start": 0}]}]}
+        for row in TABLES["squad"]]}]}),
+    "srl": CONLL, "coref": CONLL,
+}  # fmt: skip
+FORMATS = ["own", "csv", "tsv", "json", "jsonl", "parquet", "own.gz", "csv.xz"]
+NAMES = {"ner": "conll", "snli": "tsv", "sst5": "txt", "squad": "json", "srl": "conll", "coref": "conll"}
+
+
+def written(folder: Path, task: str, form: str, rows=None) -> Path:
+    """The same small data in a format."""
+    kind, _, packed = form.partition(".")
+    path = folder / f"{kind}.{NAMES[task] if kind == 'own' else kind}"
+    rows = TABLES.get(task, []) if rows is None else rows
+    if kind in ("csv", "tsv"):
+        cells = [[" ".join(cell) if isinstance(cell, list) else json.dumps(cell) if isinstance(cell, dict) else cell
+                  for cell in row.values()] for row in rows]  # fmt: skip
+        mark = "," if kind == "csv" else "\t"
+        quoted = [['"' + str(cell).replace('"', '""') + '"' for cell in row] for row in [rows[0], *cells]]
+        path.write_text("".join(mark.join(row) + "\n" for row in quoted))
+    elif kind == "parquet":
+        Dataset.from_list(rows).to_parquet(str(path))
+    else:
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        path.write_text({"own": OWN[task], "json": json.dumps(rows)}.get(kind, lines))
+    if packed:
+        content = path.read_bytes()
+        path = path.with_name(f"{path.name}.{packed}")
+        path.write_bytes({"gz": gzip.compress, "xz": lzma.compress}[packed](content))
+    return path
+
+
+def three(path, **keys) -> dict:
+    return dict.fromkeys(("train", "dev", "test"), str(path)) | keys
+
+
+def asked(task: str, path: Path, **keys) -> list[dict]:
+    """The rows of `predict`."""
+    reader = READERS[task](keys)
+    if path.suffix in (".json", ".jsonl") and not (task == "squad" and path.stem == "own"):
+        return [row for _, row in read_rows(reader, str(path), task)]
+    return reader.from_file(str(path))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("task", READERS)
+def test_a_format_gives_the_same_rows_to_train_predict_and_score(tmp_path, task, form):
+    if task in ("srl", "coref") and not form.startswith("own"):
+        pytest.skip("CoNLL-2012 is no table")
+    path = written(tmp_path, task, form)
+    reader = READERS[task](three(path), **({"phrases": "sentences"} if task == "sst5" else {}))
+    trained = reader.load()["test"].to_list()
+    predicted = [row for row in asked(task, path) if row.get("predicates") != []]  # of SRL
+    for field in reader.fields:
+        assert [row[field] for row in predicted] == [row[field] for row in trained]
+    own = answers = written(tmp_path, task, "own")
+    if task == "squad":  # whose answers have a form of their own
+        answers = tmp_path / "answers"
+        answers.write_text(json.dumps({row["id"]: "Ida" for row in TABLES[task]}))
+    files = (path, answers), (own, answers if form.startswith("own") else path)
+    found = [score_files(task, str(gold), str(given)) for gold, given in files]
+    assert all(value == 100 for scores in found for name, value in scores.items() if "muc" not in name)
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("task", TABLES)
+def test_columns_of_other_names_are_named_in_all_commands(tmp_path, task, form):
+    field = {"ner": "tokens", "snli": "premise", "sst5": "text", "squad": "question"}[task]
+    rows = [{"theirs" if name == field else name: cell for name, cell in row.items()} for row in TABLES[task]]
+    path, columns = written(tmp_path, task, form, rows), {field: "theirs"}
+    reader = READERS[task](three(path, columns=columns))
+    assert len(reader.load()["dev"]) == len(asked(task, path, columns=columns)) == len(rows)
+    assert set(score_files(task, str(path), str(path), {"columns": columns}).values()) == {100}
+
+
+def test_keys_are_typed_after_score_as_after_train():
+    given = ["task=snli", "gold=a", "predictions=b", "+task.data.labels={e: entailment, 0: neutral}",
+             "task.data.columns.premise=theirs"]  # fmt: skip
+    assert COMMAND.parse(given)["data"] == {
+        "labels": {"e": "entailment", 0: "neutral"}, "columns": {"premise": "theirs"}
+    }  # fmt: skip
+    assert COMMAND.parse(given[:3])["data"] == {}
+
+
+def test_an_unknown_key_is_refused_by_score(tmp_path):
+    path = str(written(tmp_path, "snli", "csv"))
+    with pytest.raises(UserError, match=r"task\.data\.label: there is no such key"):
+        score_files("snli", path, path, {"label": 1})
+
+
+# Labels.
+
+
+@pytest.mark.parametrize("label", ["ENTAILMENT", "e", 2])
+def test_labels_of_other_names_are_mapped_or_refused(tmp_path, label):
+    path = written(tmp_path, "snli", "jsonl", [{"premise": "a", "hypothesis": "b", "label": label}])
+    if label != 2:
+        with pytest.raises(UserError, match=rf"unknown label '{label}'; choose from entailment, .*task\.data\.labels="):
+            SnliReader(three(path)).load()
+    mapped = SnliReader(three(path, labels={label: "entailment"})).load()
+    assert mapped["train"]["label"][:] == ["entailment"]
+    (tmp_path / "answers").write_text("entailment\n")
+    keys = {"labels": {label: "entailment"}}
+    assert score_files("snli", str(path), str(tmp_path / "answers"), keys) == {"accuracy": 100}
+
+
+def classes(folder: Path, names: list[str]) -> Path:
+    features = Features(text=Value("string"), label=ClassLabel(names=names))
+    rows = {"text": ["fine", "bad"], "label": [0, len(names) - 1]}
+    Dataset.from_dict(rows, features).to_parquet(str(folder / "all.parquet"))
+    return folder / "all.parquet"
+
+
+def test_classes_are_read_by_their_names(tmp_path):
+    names = ["very positive", "positive", "neutral", "negative", "very negative"]
+    assert Sst5Reader(three(classes(tmp_path, names)), phrases="sentences").load()["dev"]["label"][:] == [4, 0]
+    with pytest.raises(UserError, match="has the classes neg, pos: unknown label 'neg'; choose from 0, 1, 2, 3, 4"):
+        Sst5Reader(three(classes(tmp_path, ["neg", "pos"]))).load()
+
+
+def test_numbers_without_names_and_classes_that_never_occur_are_told(tmp_path, capsys):
+    rows = [{"text": "fine", "label": 1}, {"text": "bad", "label": 0}]
+    Sst5Reader(three(written(tmp_path, "sst5", "jsonl", rows)), phrases="sentences").load()
+    told = capsys.readouterr().err
+    assert "numbers without names, and taken as 0 (very negative), 1 (negative)" in told
+    assert "only very negative, negative of very negative, negative, neutral, positive, very positive occur" in told
+
+
+def test_what_predict_writes_as_a_name_is_a_label(tmp_path):
+    (tmp_path / "gold").write_text("4\n0\n")
+    (tmp_path / "answers").write_text("very positive\nvery negative\n\n")
+    assert score_files("sst5", str(tmp_path / "gold"), str(tmp_path / "answers")) == {"accuracy": 100}
+
+
+def test_files_without_a_label_in_common_say_so(tmp_path, capsys):
+    for name, kind in (("gold", "PER"), ("answers", "person")):
+        (tmp_path / name).write_text(f"Ida B-{kind}\n")
+    files = str(tmp_path / "gold"), str(tmp_path / "answers")
+    assert score_files("ner", *files)["f1"] == 0
+    assert "no label in common: PER against person" in capsys.readouterr().err
+    assert score_files("ner", *files, {"labels": {"person": "PER"}})["f1"] == 100
+
+
+# What is only predicted needs no gold.
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "text"),
+    [
+        ("snli", "a.tsv", "index\tsentence1\tsentence2\n0\tIda sang\tNo\n"),
+        ("snli", "b.jsonl", '{"gold_label": "hidden", "sentence1": "Ida sang", "sentence2": "No"}\n'),
+        ("snli", "c.csv", "premise,hypothesis\nIda sang,No\n"),
+        ("ner", "a.txt", "Ida\nsang\n"),
+        ("ner", "b.txt", "Ida NNP\nsang VBD\n. .\n"),
+        ("ner", "c.csv", "tokens\nIda sang\n"),
+        ("sst5", "a.csv", "text\nIda sang\n"),
+        ("squad", "a.csv", "context,question\nIda sang,Who?\n"),
+        ("squad", "b.json", '{"data": [{"paragraphs": [{"context": "a", "qas": [{"id": 7, "question": "Who?"}]}]}]}'),
+    ],
+)
+def test_files_without_gold_are_predicted(tmp_path, task, name, text):
+    (tmp_path / name).write_text(text)
+    assert len(READERS[task]({}).from_file(str(tmp_path / name))) == 1
+
+
+def test_an_empty_last_line_is_no_row_and_one_between_is_refused(tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"text": "Ida"}\n\n')
+    assert len(read_rows(NerReader({}), str(path), "ner")) == 1
+    path.write_text('{"text": "Ida"}\n\n{"text": "Tom"}\n')
+    with pytest.raises(UserError, match=r"in\.jsonl:2: not JSON"):
+        read_rows(NerReader({}), str(path), "ner")
+
+
+def test_rows_keep_what_names_them(tmp_path):
+    path = tmp_path / "a.conll"
+    path.write_text(CONLL)
+    for task in ("srl", "coref"):
+        assert READERS[task]({}).from_file(str(path))[0]["input"] == {"document": "a", "part": "000"}
+    row = {"gold_label": "neutral", "sentence1": "a", "sentence2": "b", "pairID": "7"}
+    path = tmp_path / "a.tsv"
+    path.write_text("\n".join("\t".join(cells) for cells in (row, row.values())))
+    assert SnliReader({}).from_file(str(path))[0]["input"] == row
+
+
+# Columns.
+
+
+def test_a_separator_at_the_end_of_the_lines_is_no_column(tmp_path):
+    clean, tabs, mixed = (tmp_path / name for name in ("clean", "tabs", "mixed"))
+    text = CONLL.replace("#begin document", "#begin~document").replace("#end d", "#end~d")
+    text = text.replace("~document (a); part", "~document~(a);~part").replace(" ", "\t").replace("~", " ")
+    clean.write_text(text)
+    tabs.write_text("".join(f"{line}\t\n" if "\t" in line else f"{line}\n" for line in text.split("\n")[:-1]))
+    first, second = text.split("\n\n")[:2]
+    mixed.write_text(first + "\n\n" + "\n".join(f"{line}\t" for line in second.split("\n")) + "\n\n#end document\n")
+    expected = CorefReader(three(clean)).load()["train"].to_list()
+    for path in (tabs, mixed):
+        assert CorefReader(three(path)).load()["train"].to_list() == expected
+        assert score_files("coref", str(clean), str(path))["conll_f1"] == pytest.approx(100)
+        assert score_files("srl", str(clean), str(path))["f1"] == 100
+    tagged = tmp_path / "ner"
+    tagged.write_text("Ida\tB-PER\t\nsang\tO\t\n")
+    assert NerReader(three(tagged)).load()["train"]["tags"][:] == [["S-PER", "O"]]
+    tagged.write_text("Ida\tB-PER\t\nsang\tO\n")
+    with pytest.raises(UserError, match="ner:2: 2 columns, but the lines before have 3"):
+        NerReader(three(tagged)).load()
+
+
+def test_a_column_of_numbers_is_told_with_the_key(tmp_path):
+    path = tmp_path / "numbered"
+    path.write_text("1 Ida B-PER\n2 sang O\n")
+    key = r"numbered:1: the first column numbers the words .* \+task\.data\.word_column=1"
+    for read in (
+        NerReader(three(path)).load,
+        lambda: asked("ner", path),
+        lambda: score_files("ner", str(path), str(path)),
+    ):
+        with pytest.raises(UserError, match=key):
+            read()
+    assert NerReader(three(path, word_column=1)).load()["dev"]["tokens"][:] == [["Ida", "sang"]]
+    assert asked("ner", path, word_column=1)[0]["tokens"] == ["Ida", "sang"]
+    assert score_files("ner", str(path), str(path), {"word_column": 1})["f1"] == 100
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("Ida B-PER\nsang O\n" * 60, "1 sentence of 120 words"), ("Ida O\n\n" * 3, "3 sentences of 3")]
+)
+def test_sentences_that_no_empty_line_parts_are_told(tmp_path, capsys, text, told):
+    (tmp_path / "a").write_text(text)
+    score_files("ner", str(tmp_path / "a"), str(tmp_path / "a"))
+    assert told in capsys.readouterr().err
+
+
+# What was read can be written.
+
+
+def test_lines_end_at_line_feeds_alone(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("a\u2028b O\n\x85 B-PER\n")
+    reader = NerReader({})
+    rows = reader.from_file(str(path))
+    assert reader.official([["O", "B-PER"]], rows) == "a\u2028b O\n\x85 B-PER\n\n"
+
+
+@pytest.mark.parametrize("word", ["a\tb", "a\nb", " ", "-DOCSTART-"])
+def test_a_word_that_columns_cannot_hold_is_refused_with_its_line(tmp_path, word):
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(json.dumps({"tokens": ["Ida", each]}) + "\n" for each in ("sang", word)))
+    assert len(read_rows(NerReader({}), str(path), "ner")) == 2
+    with pytest.raises(UserError, match=r"in\.jsonl:2: .* cannot be written to a file of columns"):
+        read_rows(NerReader({}), str(path), "ner", official=True)
+
+
+def test_accents_in_either_form_are_the_same_to_score(tmp_path):
+    for form in ("NFC", "NFD"):
+        word = unicodedata.normalize(form, "Andr\u00e9")
+        (tmp_path / f"ner{form}").write_text(f"{word} B-PER\n")
+        (tmp_path / f"srl{form}").write_text(CONLL.replace("Ida", word))
+        (tmp_path / f"squad{form}").write_text(json.dumps({"q": word}))
+        qas = [{"id": "q", "question": "Who?", "answers": [{"text": word, "answer_start": 0}]}]
+        data = {"version": "1.1", "data": [{"paragraphs": [{"context": word, "qas": qas}]}]}
+        (tmp_path / f"gold{form}").write_text(json.dumps(data))
+    assert score_files("ner", str(tmp_path / "nerNFC"), str(tmp_path / "nerNFD"))["f1"] == 100
+    assert score_files("srl", str(tmp_path / "srlNFC"), str(tmp_path / "srlNFD"))["f1"] == 100
+    assert score_files("squad", str(tmp_path / "goldNFC"), str(tmp_path / "squadNFD"))["exact_match"] == 100
