@@ -11,6 +11,7 @@ from datasets import ClassLabel, Dataset, Features, Value
 
 from elmo_bench.commands.compare.score import COMMAND
 from elmo_bench.commands.compare.score import score as score_files
+from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.trained.prediction import read_rows
 from tasks.coref.reader import CorefReader
@@ -55,6 +56,22 @@ FORMATS = ["own", "csv", "tsv", "json", "jsonl", "parquet", "own.gz", "csv.xz"]
 NAMES = {"ner": "conll", "snli": "tsv", "sst5": "txt", "squad": "json", "srl": "conll", "coref": "conll"}
 
 
+def reads(task: str, form: str) -> bool:
+    """Whether a task reads a format: train, predict and score alike, as tested below, or none of them."""
+    return form.startswith("own") or task in TABLES
+
+
+def table() -> str:
+    """The combinations, as in docs/data.md."""
+    lines = [["task", *FORMATS], ["---"] * (len(FORMATS) + 1)]
+    lines += [[task, *("yes" if reads(task, form) else "no" for form in FORMATS)] for task in READERS]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def test_the_table_of_the_page_is_this_one():
+    assert table() in (places.ROOT / "docs" / "data.md").read_text()
+
+
 def written(folder: Path, task: str, form: str, rows=None) -> Path:
     """The same small data in a format."""
     kind, _, packed = form.partition(".")
@@ -93,8 +110,12 @@ def asked(task: str, path: Path, **keys) -> list[dict]:
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("task", READERS)
 def test_a_format_gives_the_same_rows_to_train_predict_and_score(tmp_path, task, form):
-    if task in ("srl", "coref") and not form.startswith("own"):
-        pytest.skip("CoNLL-2012 is no table")
+    if not reads(task, form):
+        path = tmp_path / f"a.{form}"
+        path.write_bytes(b"a")
+        with pytest.raises(UserError, match="reads CoNLL-2012 columns, not tables"):
+            READERS[task](three(path)).load()
+        return
     path = written(tmp_path, task, form)
     reader = READERS[task](three(path), **({"phrases": "sentences"} if task == "sst5" else {}))
     trained = reader.load()["test"].to_list()
@@ -312,3 +333,7 @@ def test_accents_in_either_form_are_the_same_to_score(tmp_path):
     assert score_files("ner", str(tmp_path / "nerNFC"), str(tmp_path / "nerNFD"))["f1"] == 100
     assert score_files("srl", str(tmp_path / "srlNFC"), str(tmp_path / "srlNFD"))["f1"] == 100
     assert score_files("squad", str(tmp_path / "goldNFC"), str(tmp_path / "squadNFD"))["exact_match"] == 100
+
+
+if __name__ == "__main__":
+    print(table(), end="")
