@@ -163,7 +163,7 @@ class SrlReader:
             UserError: a missing key, anything but words or word numbers, no words at all.
         """
         row = sentence_of(raw)
-        predicates, last = raw.get("predicates"), len(row["tokens"]) - 1
+        predicates, last = _numbers(raw.get("predicates"), row["tokens"]), len(row["tokens"]) - 1
         if not isinstance(predicates, list) or not all(type(i) is int and 0 <= i <= last for i in predicates):
             raise UserError(f'"predicates" must be a list of word numbers, here from 0 to {last}')
         if len(set(predicates)) < len(predicates):
@@ -245,3 +245,18 @@ def _tags(sentence: conll2012.ConllSentence, predicate: conll2012.Predicate) -> 
             inner.append(argument)
     length = len(sentence.rows)
     return tags.encode(outer, length, SCHEME), tags.encode(inner, length, SCHEME), lines
+
+
+def _numbers(predicates: Any, words: Sequence[str]) -> Any:
+    """The numbers of predicates that are named by their words, in a list or in a text with commas; else as they are.
+
+    Raises:
+        UserError: a word that does not stand in the sentence, or several times.
+    """
+    named = predicates.replace(",", " ").split() if isinstance(predicates, str) else predicates
+    if not isinstance(named, list):
+        return named
+    for word in named:
+        if isinstance(word, str) and words.count(word) != 1:
+            raise UserError(f'"predicates": {word} occurs {words.count(word)} times; give its number, from 0')
+    return [words.index(each) if isinstance(each, str) else each for each in named]
