@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from elmo_bench.system.storage.files import open_text
-from elmo_bench.text.documents import ENDING
+from elmo_bench.text.columns import read_blocks
+from elmo_bench.text.documents import ENDING, in_comments
 
 SENTENCE = "# sent_id = "
 WNUT = {"train": "wnut17train.conll", "dev": "emerging.dev.conll", "test": "emerging.test.annotated"}
@@ -31,6 +32,29 @@ def uner(sources: Mapping[str, Path]) -> dict[str, str]:
     made |= {f"ner_uner_ewt/{split}.iob2{ENDING}": _documents(path) for split, path in paths.items()}
     first = _uner_rows(sources["first"] / "en_ewt-ud-train.iob2")
     return {**made, "ner_uner_ewt/train.iob2": _columns(_repaired(first))}
+
+
+def resplit(sources: Mapping[str, Path]) -> dict[str, str]:
+    """The same sentences with more documents in test, as intervals are over documents.
+
+    Dev is every tenth document of UNER's train, in the order of the file; test is UNER's dev and test together.
+
+    Args:
+        sources: `made`, the data folder with `ner_uner_ewt` and, for the documents, `ud_ewt`.
+
+    Returns:
+        the text of each file below data_root, by its name.
+    """
+    split = {name: list(_with_documents(sources["made"], name)) for name in ("train", "dev", "test")}
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(name for _, name in split["train"]))}
+    parts: dict[str, list[tuple[str, str]]] = {"train": [], "dev": [], "test": split["dev"] + split["test"]}
+    for sentence, name in split["train"]:
+        parts["dev" if numbers[name] % 10 == 9 else "train"].append((sentence, name))
+    names = {part: f"ner_uner_resplit/resplit-{part}.iob2" for part in parts}
+    made = {names[part]: "".join(sentence for sentence, _ in both) for part, both in parts.items()}
+    return made | {
+        f"{names[part]}{ENDING}": "".join(f"{name}\n" for _, name in parts[part]) for part in ("dev", "test")
+    }
 
 
 def wnut17(sources: Mapping[str, Path]) -> dict[str, str]:
@@ -57,6 +81,14 @@ def _uner_rows(path: Path) -> Iterator[Row]:
                 yield None
             elif re.fullmatch(r"\d+", columns[0]):
                 yield columns[1], columns[2]
+
+
+def _with_documents(folder: Path, split: str) -> Iterator[tuple[str, str]]:
+    """The lines of each sentence, and its document as the treebank of the same sentences names it."""
+    (treebank,) = folder.glob(f"ud_ewt/en_ewt-ud-{split}.conllu*")
+    ours = read_blocks(folder / f"ner_uner_ewt/{split}.iob2")
+    for block, (_, name) in zip(ours, in_comments(read_blocks(treebank, comment="#")), strict=True):
+        yield _columns((word, tag) for word, tag in block.rows), str(name)
 
 
 def _documents(path: Path) -> str:
