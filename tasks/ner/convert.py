@@ -11,7 +11,6 @@ from elmo_bench.text.columns import read_blocks
 from elmo_bench.text.documents import ENDING, in_comments
 
 SENTENCE = "# sent_id = "
-WNUT = {"train": "wnut17train.conll", "dev": "emerging.dev.conll", "test": "emerging.test.annotated"}
 
 
 def uner(sources: Mapping[str, Path]) -> dict[str, str]:
@@ -57,18 +56,6 @@ def resplit(sources: Mapping[str, Path]) -> dict[str, str]:
     }
 
 
-def wnut17(sources: Mapping[str, Path]) -> dict[str, str]:
-    """The emerging entities of WNUT-17.
-
-    Args:
-        sources: `wnut17`, the folder of the repository.
-
-    Returns:
-        the text of each file below data_root, by its name.
-    """
-    return {f"ner_wnut17/{split}.iob2": _columns(_wnut_rows(sources["wnut17"] / name)) for split, name in WNUT.items()}
-
-
 Row = tuple[str, str] | None  # a word and its tag; None between sentences
 
 
@@ -110,13 +97,6 @@ def _repaired(rows: Iterable[Row]) -> Iterator[Row]:
             tag = f"I-{before[2:]}" if before != "O" and any(map(str.isalnum, word)) else "O"
         before = "O" if tag.endswith("-OTH") else tag
         yield word, before
-
-
-def _wnut_rows(path: Path) -> Iterator[Row]:
-    with open_text(path) as lines:
-        for line in lines:
-            columns = line.split()
-            yield (columns[0], columns[1]) if len(columns) == 2 else None
 
 
 def _columns(rows: Iterable[Row]) -> str:

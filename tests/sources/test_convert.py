@@ -15,7 +15,7 @@ from elmo_bench.analysis.corpora.treebank import ewt
 from elmo_bench.sources import fetch, pages
 from elmo_bench.system.errors import UserError
 from tasks.coref.convert import litbank
-from tasks.ner.convert import resplit, uner, wnut17
+from tasks.ner.convert import resplit, uner
 from tasks.snli.convert import subset
 from tasks.srl.convert import propbank
 from tasks.sst5.convert import trees
@@ -77,14 +77,6 @@ def test_the_new_split_of_the_real_data_is_that_of_its_page(data_root):
     assert {name: hashlib.sha256(text.encode()).hexdigest() for name, text in made.items()} == page.files
     test, dev = (made[f"ner_uner_resplit/resplit-{split}.iob2.documents"].splitlines() for split in ("test", "dev"))
     assert (len({*test}), len({*dev}), {*test} & {*dev}) == (634, 54, set())
-
-
-def test_wnut_has_one_empty_line_after_each_sentence(tmp_path):
-    names = ("wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated")
-    for name in names:
-        (tmp_path / name).write_text("#tag\tO\nOslo\tB-location\n\t\n\nhi\tO\n")
-    made = wnut17({"wnut17": tmp_path})
-    assert set(made.values()) == {"#tag\tO\nOslo\tB-location\n\nhi\tO\n\n"}
 
 
 def test_sst_takes_the_official_training_trees_alone(tmp_path, monkeypatch):
