@@ -27,8 +27,8 @@ from elmo_bench.text.documents import in_comments
 
 NOTE = (
     "Accuracy in percent on {words} words of test: a linear classifier on the vectors of one layer, trained on {train} "
-    "words, the epoch of best dev accuracy; the mean of {seeds} seeds, with its 95 % interval from draws of the seeds "
-    "and of the {clusters} of test. {remark}{scale}"
+    "words, the epoch of best dev accuracy; the mean of {seeds} seeds, with its 95 % interval over the seeds "
+    "and the {clusters} of test. {remark}{scale}"
 )
 NO_VECTORS = "The control {name} is left out: its files are not here (get them: {download}). "
 SPLITS = ("train", "dev", "test")

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from elmo_bench.records.studies import StudyCell
+from elmo_bench.reporting.statistics.evidence import influences
 from elmo_bench.reporting.statistics.intervals import Arm, spread
-from elmo_bench.reporting.statistics.resampling import resampled_sums
 
 Statistic = Callable[[np.ndarray], np.ndarray]  # sums (D, C) -> (D,)
 
@@ -27,21 +27,24 @@ class Score:
         tables = [table[tables[0][:, -1] > 0] for table in tables]
         scores = np.array([statistic(table.sum(0)[None])[0] for table in tables])
         self.items, self.clusters = int(tables[0][:, -1].sum()), len(tables[0])
-        drawn = np.stack([statistic(resampled_sums(table)) for table in tables]) if self.clusters > 1 else None
-        self.arm = Arm(scores, scores[:, None], 0) if drawn is None else Arm(scores, drawn, self.clusters)
+        several = self.clusters > 1
+        added = [influences(statistic, table) if several else np.zeros(0) for table in tables]
+        self.arm = Arm(scores, np.stack(added))
 
     def cell(self, source: str, quantity: str, layer: int | None = None, paper: float | None = None) -> StudyCell:
         """The score with its interval."""
-        zero = Arm(np.zeros(self.arm.size), np.zeros((self.arm.size, 1)), 0)
-        return self._cell(zero, StudyCell(source, quantity, 0.0, layer, paper=paper))
+        return self._cell([self.arm], StudyCell(source, quantity, 0.0, layer, paper=paper))
 
     def minus(self, other: Score, one: StudyCell, less: StudyCell) -> StudyCell:
         """The difference of two layers on the same examples."""
         paper = None if one.paper is None or less.paper is None else one.paper - less.paper
-        return self._cell(other.arm, StudyCell(one.source, one.quantity, 0.0, one.layer, less.layer, paper=paper))
+        return self._cell(
+            [self.arm, other.arm.scaled(-1)],
+            StudyCell(one.source, one.quantity, 0.0, one.layer, less.layer, paper=paper),
+        )
 
-    def _cell(self, control: Arm, about: StudyCell) -> StudyCell:
-        value, found = float(self.arm.scores.mean() - control.scores.mean()), spread(self.arm, control)
+    def _cell(self, arms: Sequence[Arm], about: StudyCell) -> StudyCell:
+        value, found = float(sum(arm.scores.mean() for arm in arms)), spread(*arms)
         given = vars(about) | {"value": value, "n": self.items, "clusters": self.clusters}
         if found is not None:
             low, high = found.around(value)

@@ -34,7 +34,7 @@ from elmo_bench.text.vocabulary import coverage
 NOTE = (
     "Fine-grained F1 in percent over {instances} instances: precision over the attempted instances, recall over all; "
     "any of several gold keys is right. An instance has the sense whose mean over {train} sentences is nearest "
-    "by cosine, or its first sense if these lack the word. 95 % intervals from draws of the {clusters} of test. {scale}"
+    "by cosine, or its first sense if these lack the word. 95 % intervals over the {clusters} of test. {scale}"
 )
 FIRST = "first sense"
 HARDLY = 0.1  # the share of the words from which on an inventory is taken to be meant for a text

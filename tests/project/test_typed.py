@@ -183,7 +183,7 @@ SIZES = {
 }  # fmt: skip
 # Dev and test, and train, of scale=open.
 OPEN = {
-    "ner": ("ner_uner_ewt/{}.iob2",) * 2,
+    "ner": ("ner_uner_resplit/resplit-{}.iob2",) * 2,
     "srl": ("srl_ewt/{}.conll", "srl_ewt/{}.conll.xz"),
     "coref": ("coref_litbank/{}.conll", "coref_litbank/{}.conll.xz"),
     "snli": ("snli/{}.tsv",) * 2,

@@ -17,14 +17,14 @@ def record(scores, seed=1, step=10, **config):
 def test_equal_is_not_passed_and_the_first_best_epoch_counts():
     baseline = record([1.0, 3.0, 2.0, 3.0])
     assert saved(baseline, record([3.0, 3.0])) is None
-    assert saved(baseline, record([3.5, 1.0])) == 50.0
-    assert saved(baseline, record([1.0, 1.0, 1.0, 3.5, 4.0])) == -100.0  # more updates
+    assert saved(baseline, record([3.5, 1.0])) == (50.0, 50.0)  # an epoch is half of the baseline's updates
+    assert saved(baseline, record([1.0, 1.0, 1.0, 3.5, 4.0])) == (-100.0, 50.0)  # more updates
 
 
 def test_runs_are_paired_by_seed():
     baselines = [record([2.0], seed) for seed in (3, 1, 2)]
     elmos = [record([3.0], 1, step=5), record([3.0], 3, step=10), record([3.0], 4)]
-    assert savings(baselines, elmos) == [50.0, 0.0]
+    assert savings(baselines, elmos) == [(50.0, 100.0), (0.0, 100.0)]
 
 
 @pytest.mark.parametrize("change", [{"seed": 2}, {"step": 10, "fraction": 0.1}, {"trainer": {"devices": 4}}])

@@ -6,20 +6,42 @@ it: 98 % fewer updates. Dev is scored once an epoch, so that both numbers are kn
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+from typing import Any, NamedTuple
 
 from elmo_bench.records.record import Record
+from elmo_bench.reporting.statistics.groups import Group
+
+STILL = 0.2  # points of dev in two epochs: what gains so much has not finished
 
 
-def saved(baseline: Record, elmo: Record) -> float | None:
+class Saved(NamedTuple):
+    """The percentage of a baseline's updates that a run saves, and what share of them an epoch is, in percent."""
+
+    percent: float
+    epoch: float
+
+
+def unfinished(groups: Sequence[Group]) -> list[str]:
+    """At most one sentence: that all runs of an arm end at the cap of epochs, and the lesser arm still gains more."""
+    last = [[record.dev_scores for record in group.records] for group in groups]
+    gained = [fmean(dev[-1] - dev[-3] for dev in scores) if min(map(len, scores)) > 2 else 0.0 for scores in last]
+    capped = [all(r.epochs == r.config["task"].get("fit", {}).get("epochs") for r in group.records) for group in groups]
+    if not any(capped) or gained[-1] <= max(STILL, gained[0]):
+        return []
+    ends = " and ".join(f"{still:+.2f}" for still in gained)
+    return [f"all runs of an arm end at the cap of epochs, where dev still gains {ends} in two epochs"]
+
+
+def saved(baseline: Record, elmo: Record) -> Saved | None:
     """The percentage of a baseline's updates that a run with ELMo of the same seed saves.
 
     It is of the updates until the baseline's best dev score: until the baseline first has it, and until the run with
     ELMo first exceeds it.
 
     Returns:
-        a negative number if more updates were needed; None if the run with ELMo never exceeds the score.
+        a negative percentage if more updates were needed; None if the run with ELMo never exceeds the score.
 
     Raises:
         ValueError: the runs differ in seed, task, version, scale, data, fraction, or the size of an update.
@@ -32,10 +54,11 @@ def saved(baseline: Record, elmo: Record) -> float | None:
     if not any(exceeding):
         return None
     needed = elmo.history["updates"][exceeding.index(True)]
-    return 100 * (1 - needed / baseline.history["updates"][baseline.dev_scores.index(best)])
+    theirs = baseline.history["updates"][baseline.dev_scores.index(best)]
+    return Saved(100 * (1 - needed / theirs), 100 * baseline.history["updates"][0] / theirs)
 
 
-def savings(baselines: Iterable[Record], elmos: Iterable[Record]) -> list[float | None]:
+def savings(baselines: Iterable[Record], elmos: Iterable[Record]) -> list[Saved | None]:
     """`saved` of the seeds that both groups of runs have, in their order."""
     by_seed = {record.seed: record for record in elmos}
     return [

@@ -15,10 +15,14 @@ from elmo_bench.system.errors import UserError, as_typed
 
 
 class Group(NamedTuple):
-    """Runs that differ only in their seed, sorted by seed, and the name of their row."""
+    """Runs that differ only in their seed, sorted by seed, and the name of their row.
+
+    `among` are all runs of the task at the scale, whose seeds tell how far a score varies.
+    """
 
     records: list[Record]
     name: str
+    among: Sequence[Record] = ()
 
     @property
     def first(self) -> Record:
@@ -27,12 +31,15 @@ class Group(NamedTuple):
 
 def candidates(records: Iterable[Record], setting: Setting) -> list[Group]:
     """The groups of one task at one scale that have a setting and change nothing else (`query`)."""
-    return in_groups(record for record in records if fits(record, setting))
+    all_of = list(records)
+    return in_groups((record for record in all_of if fits(record, setting)), all_of)
 
 
-def of_setting(records: Iterable[Record], setting: Setting) -> Group | None:
-    """The runs of a setting; with other data or another biLM beside them, those of most `weight`."""
-    return max(candidates(records, setting), key=weight, default=None)
+def of_setting_by_bilm(records: Sequence[Record], setting: Setting) -> list[Group]:
+    """The runs of a setting, of most `weight` if there are several, then those of each other seed of its biLM."""
+    of_each = [candidates(records, {**setting, **change}) for change in _bilm_seeds(records)]
+    found = [max(groups, key=weight, default=None) for groups in of_each]
+    return [each for each in found if each and found[0] and same_inputs(each.first, found[0].first)]
 
 
 def compared(records: Sequence[Record], more: Setting, less: Setting) -> tuple[Group, Group] | None:
@@ -44,6 +51,30 @@ def compared(records: Sequence[Record], more: Setting, less: Setting) -> tuple[G
     one, other = candidates(records, more), candidates(records, less)
     pairs = [(a, b) for a in one for b in other if _comparable(a, b, {*more, *less})]
     return max(pairs, key=weight_of_pair, default=None)
+
+
+def of_bilms(records: Sequence[Record], more: Setting, less: Setting) -> list[tuple[Group, Group]]:
+    """The pair of `compared`, then for each other seed of its biLM the pair of that."""
+    found = [compared(records, {**more, **change}, {**less, **change}) for change in _bilm_seeds(records)]
+    return [pair for pair in found if pair and found[0] and same_inputs(pair[0].first, found[0][0].first)]
+
+
+def _bilm_seeds(records: Sequence[Record]) -> list[Setting]:
+    """What changes the seed of the biLM: first nothing."""
+    seeds = sorted({record.variant["bilm.seed"] for record in records if "bilm.seed" in record.variant})
+    return [{}, *({"bilm.seed": seed} for seed in seeds)]
+
+
+def machines(groups: Sequence[Group]) -> list[str]:
+    """On what kinds of machine these groups were run, with which torch, if not all on one; at most one sentence."""
+    kinds = [sorted({_kind(record) for record in group.records}) for group in groups]
+    if len({kind for of_group in kinds for kind in of_group}) < 2:
+        return []
+    return ["runs on " + " against runs on ".join(map(" and ".join, kinds))]
+
+
+def _kind(record: Record) -> str:
+    return f"{record.machine.get('accelerator')}, torch {record.versions.get('torch', '').partition('+')[0]}"
 
 
 def _comparable(one: Group, other: Group, named: set[str]) -> bool:
@@ -69,15 +100,20 @@ def weight_of_pair(pair: tuple[Group, Group]) -> tuple:
     return (*min(one[:2], other[:2]), *sorted((one[2:], other[2:])))
 
 
-def in_groups(records: Iterable[Record]) -> list[Group]:
+def in_groups(records: Iterable[Record], among: Sequence[Record] | None = None) -> list[Group]:
     """The groups of one task at one scale; runs with another biLM or other data are in another group.
 
     If groups would have the same name, it includes how they differ.
+
+    Args:
+        records: of the groups.
+        among: all of the task at the scale; None: there are no others.
 
     Raises:
         UserError: runs of one group have different metrics or layers: one of their records is wrong.
     """
     members = [each for group in grouped(records).values() for each in _alike(group)]
+    others = [record for group in members for record in group] if among is None else among
     same: dict[tuple, list[list[Record]]] = {}
     for group in members:
         same.setdefault((label_of(group[0]), group[0].bilm_name), []).append(group)
@@ -86,7 +122,7 @@ def in_groups(records: Iterable[Record]) -> list[Group]:
         for group, settings, files in zip(groups, distinctions(groups), _files(groups), strict=True):
             words = in_words(settings)
             unsaid = [file for file in files if file.rpartition(" ")[2] not in "; ".join(words)]
-            named.append(Group(group, "; ".join([name, *words, *unsaid])))
+            named.append(Group(group, "; ".join([name, *words, *unsaid]), others))
     return named
 
 

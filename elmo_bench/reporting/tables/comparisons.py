@@ -60,7 +60,7 @@ def _of_models(each: Comparison) -> list[str]:
     if all(p is None for p in found):
         return []
     known = ", ".join(p_in_words(p, "-") for p in found)
-    return [f"p of these two models, seed by seed, the test examples alone permuted: {known}"]
+    return [f"p of these two models, seed by seed, over the test examples alone: {known}"]
 
 
 # Remarks.

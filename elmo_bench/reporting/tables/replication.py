@@ -23,7 +23,7 @@ from elmo_bench.reporting.statistics.findings import (
     discoveries,
 )
 from elmo_bench.reporting.statistics.gains import p_in_words, verdict
-from elmo_bench.reporting.statistics.intervals import LEVEL, Bounds, Spread
+from elmo_bench.reporting.statistics.intervals import LEVEL, Bounds, SmallestSpread, Spread
 from elmo_bench.reporting.statistics.outcomes import Comparison, holm
 from elmo_bench.reporting.tables.numbers import runs_of
 
@@ -58,17 +58,23 @@ def families(found: Sequence[Evaluated], mains: Sequence[Comparison]) -> str:
     """Which verdicts and main gains of a scale remain with p corrected for how many are tested; empty if none are."""
     tested, corrected = discoveries(found), holm(mains)
     rows = [
-        _remaining(f"{kind} rows", [(_named(each, row), p) for each, row, p in tested if row.verdict == kind])
-        for kind in (SHOWN, CONTRADICTED)
-        if any(row.verdict == kind for _, row, _ in tested)
+        " and ".join(
+            _remaining(f"{kind} rows", [(_named(each, row), p[i]) for each, row, *p in tested if row.verdict == kind])
+            for kind in (SHOWN, CONTRADICTED)
+            if any(row.verdict == kind for _, row, *_ in tested)
+        )
+        for i in (0, 1)
     ]
     clear = [
         (with_changes(title(each.task), each.changes), corrected[each.task])
         for each in mains
         if verdict(each.test) == "clear"
     ]
-    parts = [f"corrected for the {len(tested)} tested rows (Benjamini-Hochberg), {' and '.join(rows)}"] if rows else []
-    parts += [f"for the {len(corrected)} main gains (Holm), {_remaining('clear gains', clear)}"] if clear else []
+    parts = [f"corrected for the {len(tested)} tested rows (Benjamini-Hochberg), {rows[0]}"] if rows[0] else []
+    parts += [f"by Benjamini-Yekutieli, as rows share runs, {rows[1]}"] if rows[1] else []
+    parts += (
+        [f"for the {len(corrected)} main gains of one biLM (Holm), {_remaining('clear gains', clear)}"] if clear else []
+    )
     return f"With p {'; '.join(parts)}." if parts else ""
 
 
@@ -172,13 +178,12 @@ def _verdict(row: FindingRow, bounds: Bounds) -> str:
     return "; ".join(filter(None, [row.verdict, could, row.note]))
 
 
-def _power(spread: Spread, bounds: Bounds, unit: str) -> str:
-    """The true difference that such runs show, or with two bounds whether their interval could fit between them."""
+def _power(spread: Spread | SmallestSpread, bounds: Bounds, unit: str) -> str:
+    """The true difference that such runs show, or with two bounds how often they show one in the middle."""
     least, most = bounds
-    width, room = 2 * spread.half, most - least
-    if not isinf(room):
-        fits = "would fit" if width < room else "cannot fit"
-        return f"an interval as wide as this ({width:.3g}) {fits} between the bounds ({room:g})"
+    if isinstance(spread, Spread) and not isinf(most - least):
+        often = 100 * spread.power_between(bounds)
+        return f"these runs show a true difference of {(least + most) / 2:g} {unit} in {often:.0f} % of cases"
     bound = most if isinf(least) else least
     away = f" from {bound:g}" if bound else ""
     shown = f"{float(f'{spread.least:.2g}'):g} {unit}".rstrip()  # in two digits, never as 1e+01
