@@ -12,20 +12,10 @@ from typing import Any
 
 from elmo_bench.configuration.schema import Places, ScaleConfig
 from elmo_bench.mini.bilm import MiniBilm
+from elmo_bench.mini.paths import PATHS, SPLITS, TEXT
 from elmo_bench.system.errors import UserError
 
 __all__ = ["MiniBilm", "MiniData"]
-
-SPLITS = ("train", "dev", "test")
-PATHS = {  # of the file of each split, by task
-    "ner": "ner/{}.iob2",
-    "srl": "srl/{}.conll",
-    "coref": "coref/{}.conll",
-    "snli": "snli/{}.tsv",
-    "squad": "squad/{}-v1.1.json",
-    "sst": "sst/{}.txt",
-}
-TEXT = (*(f"lm/{split}.txt" for split in SPLITS), "lm/senses.tsv")
 
 
 class MiniData:

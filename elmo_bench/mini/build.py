@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from elmo_bench.mini import PATHS, SPLITS
+from elmo_bench.mini.paths import PATHS, SPLITS
 from elmo_bench.mini.formats import FORMATS
 from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.world import World

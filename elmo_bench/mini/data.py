@@ -9,9 +9,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.mini import PATHS, SPLITS, TEXT
 from elmo_bench.mini.build import VERSION, Builder, Sizes
 from elmo_bench.mini.formats import FORMATS
+from elmo_bench.mini.paths import PATHS, SPLITS, TEXT
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text

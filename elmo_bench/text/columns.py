@@ -172,7 +172,7 @@ def _check(row: list[str], width: int, empty: int, minimum: int, may_lack: bool,
         raise UserError(f"column {width - empty} (from 0) is empty in the lines before; correct the file", path, line)
 
 
-class Sentence(Protocol):
+class ReadSentence(Protocol):
     """What is compared of a sentence; `lines` is None where it stands in no line of its own."""
 
     @property
@@ -182,7 +182,7 @@ class Sentence(Protocol):
     def lines(self) -> list[int] | None: ...
 
 
-S = TypeVar("S", bound=Sentence)
+S = TypeVar("S", bound=ReadSentence)
 
 
 def side_by_side(
@@ -211,12 +211,12 @@ def side_by_side(
         yield expected, predicted
 
 
-def _line(sentence: Sentence, word: int = 0) -> int | None:
+def _line(sentence: ReadSentence, word: int = 0) -> int | None:
     """The line of a word, or else of the last one."""
     return sentence.lines[min(word, len(sentence.lines) - 1)] if sentence.lines else None
 
 
-def _place(path: Path | str, sentence: Sentence, number: int, word: int = 0) -> str:
+def _place(path: Path | str, sentence: ReadSentence, number: int, word: int = 0) -> str:
     return f"{path}:{_line(sentence, word)}" if sentence.lines else f"{path}, row {number}"
 
 
