@@ -24,7 +24,6 @@ from elmo_bench.bilm.characters import character_table, used_characters
 from elmo_bench.bilm.corpus import UNKNOWN, Corpus, Stream
 from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.kernels.lstm import States
-from elmo_bench.bilm.lstm import cell
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
@@ -154,7 +153,6 @@ class BidirectionalLM(nn.Module):
         states: States,
         dtype: torch.dtype = torch.float32,
         drop: Callable[[Tensor], Tensor] = lambda x: x,
-        cell: Callable[..., tuple[Tensor, Tensor]] = cell,
     ) -> Tensor:
         """Top-layer outputs of both directions, (2, T * B, P); updates `states` in place.
 
@@ -164,7 +162,6 @@ class BidirectionalLM(nn.Module):
             dtype: of the matrix products.
             drop: dropout as in the release: on every layer's input, also where a residual connection adds it, and on
                 the output.
-            cell: of the LSTMs, or the same compiled.
         """
         device = self.softmax.weight.device
         vectors = self.bilm.encoder(*(table.to(device) for table in words.characters), dtype=dtype).to(dtype)  # (U, P)
@@ -175,7 +172,7 @@ class BidirectionalLM(nn.Module):
         for number, layers in enumerate(zip(*directions, strict=True)):
             h, outputs = drop(h), []
             for layer, x, state in zip(layers, h, states, strict=True):
-                output, state[number] = layer(x, [rows] * steps, state[number], cell)
+                output, state[number] = layer(x, [rows] * steps, state[number])
                 outputs.append(output)
             out = torch.stack(outputs)
             h = out + h if number and self.bilm.options.use_skip_connections else out

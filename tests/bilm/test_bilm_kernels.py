@@ -15,12 +15,13 @@ import pytest
 import torch
 
 from elmo_bench.bilm import BiLM, frozen
-from elmo_bench.bilm.kernels import checked, compiler, library, threads
-from elmo_bench.bilm.kernels.library import Factors
+from elmo_bench.bilm.kernels import checked
 from elmo_bench.bilm.kernels.lstm import CompiledDirections, Directions, FrozenLSTM
 from elmo_bench.bilm.lstm import ProjectedLSTM, State
 from elmo_bench.commands.use import embed
 from elmo_bench.layers.bilm import BilmLayers
+from elmo_bench.nn.kernels import compiler, library, threads
+from elmo_bench.nn.kernels.library import Factors
 from elmo_bench.nn.packing import Packing
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import owners
