@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elmo_bench.nn.packing import on_device
+from elmo_bench.nn.products import linear
 from elmo_bench.nn.recurrent import PROJECTED, recurrence
 
 
@@ -66,7 +66,7 @@ class ProjectedLSTM(nn.Module):
         input, bias, recurrent, projection = (
             each.to(x.dtype) for each in (self.input, self.bias, self.recurrent, self.projection)
         )
-        base, start = F.linear(x, input, bias), (state.h.detach()[None], state.c.detach()[None])
+        base, start = linear(x, input, bias), (state.h.detach()[None], state.c.detach()[None])
         outputs, cells = recurrence(
             PROJECTED, base[None], recurrent[None], batch_sizes, *start, projection=projection[None], clips=self.clips
         )

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elmo_bench.nn.packing import Packing
+from elmo_bench.nn.products import linear
 from elmo_bench.nn.recurrent import COUPLED, recurrence
 
 
@@ -51,7 +52,7 @@ class CoupledBiLSTM(nn.Module):
         kept = None
         if self.training and self.dropout:
             kept = F.dropout(self.initial.new_ones(2, len(lengths), self.hidden_size), self.dropout)  # (2, B, H)
-        ahead, back = self.input(x).chunk(2, dim=1)  # (N, 3H) each
+        ahead, back = linear(x, self.input.weight, self.input.bias).chunk(2, dim=1)  # (N, 3H) each
         products = torch.stack([ahead[forward[0]], back[backward[0]]])  # (2, N, 3H), step after step
         c, h = (state.expand(-1, sizes[0], -1) for state in self.initial.unbind(1))  # (2, B, H) each
         states, _ = recurrence(COUPLED, products, self.recurrent.mT, sizes, h, c, mask=kept)

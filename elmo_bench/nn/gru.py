@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from elmo_bench.nn.lstm import both_directions
 from elmo_bench.nn.numerics import wide
 from elmo_bench.nn.packing import Packing
+from elmo_bench.nn.products import linear
 from elmo_bench.nn.recurrent import GRU, recurrence
 
 
@@ -51,8 +52,8 @@ class BiGRU(nn.Module):
         packing = Packing(mask.sum(1).tolist())
         places = mask.flatten().nonzero().squeeze(1)  # (N,)
         words = x.flatten(0, 1)[places]  # (N, D)
-        both = torch.stack([words[order] for order, _ in packing.orders])  # (2, N, D)
-        products = torch.baddbmm(bias[:, None], both, weight.mT)  # (2, N, 3H)
+        both = zip(packing.orders, weight, bias, strict=True)
+        products = torch.stack([linear(words[order], w, b) for (order, _), w, b in both])  # (2, N, 3H)
         start = products.new_zeros(2, len(x), across.shape[2])
         base = own[:, None].expand_as(products)
         states, _ = recurrence(GRU, base, across, packing.batch_sizes, start, start, products)

@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elmo_bench.nn.packing import Packing
+from elmo_bench.nn.products import linear
 from elmo_bench.nn.recurrent import HIGHWAY, recurrence
 
 GATES = 5  # i, f, o, r, j
@@ -50,7 +51,7 @@ class HighwayLSTM(nn.Module):
         """
         hidden = self.recurrent.shape[1]
         bias = F.pad(self.bias, (0, hidden))  # V x has none
-        products = F.linear(x, self.weight).to(bias.dtype) + bias  # (N, 6H): W x + b, then V x
+        products = linear(x, self.weight, bias).to(bias.dtype)  # (N, 6H): W x + b, then V x
         with torch.autocast(x.device.type, enabled=False):
             of_gates, of_highway = products[None].split([GATES * hidden, hidden], dim=2)
             start, sizes = products.new_zeros(1, packing.batch_sizes[0], hidden), packing.batch_sizes

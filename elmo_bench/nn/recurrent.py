@@ -20,6 +20,7 @@ from torch.autograd.function import once_differentiable
 from elmo_bench.nn.kernels.library import Kernels, load
 from elmo_bench.nn.kernels.threads import most_threads
 from elmo_bench.nn.numerics import compiled
+from elmo_bench.nn.products import product
 
 NEAR, NEAR_HALF = 1e-4, 0.1  # largest difference from torch that the check of the compiled functions allows
 SIZE = 64  # numbers of a state in it
@@ -190,7 +191,8 @@ class _WithGradientOf(torch.autograd.Function):
 def kernels(half: bool = False) -> Kernels | None:
     """The compiled functions, as `library.load` gives them; None too if they compute other results than torch."""
     found = load(half)
-    return found if found and differences(found) < (NEAR_HALF if half else NEAR) else None
+    with torch.inference_mode(False), torch.enable_grad(), torch.autocast("cpu", enabled=False):
+        return found if found and differences(found) < (NEAR_HALF if half else NEAR) else None
 
 
 def differences(kernels: Kernels) -> float:
@@ -268,7 +270,7 @@ def _product(gradient: Tensor, rows: Tensor, half: bool) -> Tensor:
     """(D, N, G), (D, N, P) -> (D, G, P), the gradient of a weight."""
     if half:
         return torch.bmm(gradient.bfloat16().mT, rows.bfloat16()).float()
-    return torch.bmm(gradient.mT, rows)
+    return torch.stack([product(one.t(), other) for one, other in zip(gradient, rows, strict=True)])
 
 
 def _call(given: tuple, packed: list, tensors: dict[str, Any], backward: bool) -> None:

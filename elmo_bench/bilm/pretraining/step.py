@@ -48,15 +48,10 @@ def loss(
         drop: for `BidirectionalLM.outputs`.
     """
     weight, bias = rows[0], rows[1].squeeze(-1)
-    losses = []
-    for h, sample in zip(lm.outputs(batch.words, states, lm.dtype, drop), batch.samples, strict=True):
-        places = torch.cat([sample.targets, sample.negatives])  # (N + K,)
-        losses.append(
-            sampled_nll(
-                h, weight[places], bias[places], sample.targets, sample.log_targets, sample.negatives,
-                sample.log_negatives,
-            )
-        )  # fmt: skip
+    losses = [
+        sampled_nll(h, weight, bias, sample.targets, sample.log_targets, sample.negatives, sample.log_negatives)
+        for h, sample in zip(lm.outputs(batch.words, states, lm.dtype, drop), batch.samples, strict=True)
+    ]
     return torch.stack(losses).mean()
 
 

@@ -51,6 +51,7 @@ from elmo_bench.nn.packing import pinned
 from elmo_bench.system.ahead import ahead
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import explained
+from elmo_bench.system.machine import keep_freed_memory
 from elmo_bench.system.storage.files import write_bytes
 from elmo_bench.system.storage.integrity import load_checkpoint
 from elmo_bench.system.storage.owners import others
@@ -96,6 +97,7 @@ class Trainer:
         self.eager = device.type == "cuda" and not compile
         self.console = Console(stderr=True, quiet=not group.first)
         folder.mkdir(parents=True, exist_ok=True)
+        keep_freed_memory()
         torch.manual_seed(recipe.seed)
         self.console.print("reading the text", style="dim")
         self.corpus = Corpus.read(sources(root, recipe.text), recipe.seed)

@@ -63,10 +63,9 @@ def plain(lm: BidirectionalLM, corpus: Corpus, updates: int):
         drawn = Negatives.draw(NEGATIVES, VOCABULARY, np.random.default_rng((7, update)))
         outputs, each = lm.outputs(types.distinct(*(chunk.inputs for chunk in pair)), states, lm.dtype), []
         for h, chunk in zip(outputs, pair, strict=True):
-            ids = torch.cat([chunk.targets, drawn.ids])
             expected = log_expected(chunk.targets, VOCABULARY, drawn.tries)
-            biases = lm.softmax_bias(ids).squeeze(-1)
-            each.append(sampled_nll(h, lm.softmax(ids), biases, chunk.targets, expected, drawn.ids, drawn.log_expected))
+            rows = lm.softmax.weight, lm.softmax_bias.weight.squeeze(-1)
+            each.append(sampled_nll(h, *rows, chunk.targets, expected, drawn.ids, drawn.log_expected))
         loss = (each[0] + each[1]) / 2
         loss.backward()
         losses.append(loss.item())
