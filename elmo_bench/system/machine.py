@@ -76,7 +76,7 @@ def machine(accelerator: str) -> dict[str, Any]:
     import torch
 
     described: dict[str, Any] = {
-        "cpu": _cpu(),
+        "cpu": processor(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "memory_gib": _memory(),
@@ -168,7 +168,8 @@ def peaks(accelerator: str) -> dict[str, int]:
     return memory
 
 
-def _cpu() -> str:
+def processor() -> str:
+    """The processor's name."""
     if sys.platform == "linux":
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
             if line.startswith("model name"):
