@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 from elmo_bench.bilm.characters import N_CHARACTERS, character_table, used_characters
 from elmo_bench.bilm.options import Options
-from elmo_bench.nn.products import linear
+from elmo_bench.nn.kernels.products import linear
 
 
 class SkipInitialValues(TorchFunctionMode):

@@ -26,7 +26,7 @@ from elmo_bench.bilm.corpus import UNKNOWN, Corpus, Stream
 from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.kernels.lstm import States
 from elmo_bench.bilm.model import BiLM
-from elmo_bench.nn.products import product
+from elmo_bench.nn.kernels.products import product
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.files import open_text

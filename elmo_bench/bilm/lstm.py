@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from elmo_bench.nn.kernels.products import linear
 from elmo_bench.nn.packing import on_device
-from elmo_bench.nn.products import linear
 from elmo_bench.nn.recurrent import PROJECTED, recurrence
 
 

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from elmo_bench.nn.kernels.products import linear
 from elmo_bench.nn.packing import Packing
-from elmo_bench.nn.products import linear
 from elmo_bench.nn.recurrent import COUPLED, recurrence
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from elmo_bench.nn.kernels.products import linear
 from elmo_bench.nn.lstm import both_directions
 from elmo_bench.nn.numerics import wide
 from elmo_bench.nn.packing import Packing
-from elmo_bench.nn.products import linear
 from elmo_bench.nn.recurrent import GRU, recurrence
 
 

@@ -18,16 +18,16 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from elmo_bench.nn.kernels.library import Kernels, load
+from elmo_bench.nn.kernels.products import product
 from elmo_bench.nn.kernels.threads import most_threads
 from elmo_bench.nn.numerics import compiled
-from elmo_bench.nn.products import product
 
 NEAR, NEAR_HALF = 1e-4, 0.1  # largest difference from torch that the check of the compiled functions allows
 SIZE = 64  # numbers of a state in it
 INFINITE = float("inf")
 
 
-class Cell(NamedTuple):
+class CellKind(NamedTuple):
     """A cell: its number in `kernels/recurrent.h`, its sizes there in multiples of the state's, and a step by torch.
 
     `step` takes gates = base + U h, extra, h, c (D, n, parts * H) and the bound of c; it gives h, or what becomes h by
@@ -72,12 +72,12 @@ def _projected(gates: Tensor, extra: Tensor, h: Tensor, c: Tensor, clip: float) 
 
 
 FORGET_BIAS = 1.0  # of the biLM's cells, added at run time, as TensorFlow's LSTMCell did for the released weights
-GRU, HIGHWAY = Cell(0, 3, 3, 4, _gru), Cell(1, 5, 1, 6, _highway)  # gates r, z, n; i, f, o, r, j
-COUPLED, PROJECTED = Cell(2, 3, 0, 4, _coupled), Cell(3, 4, 0, 5, _projected)  # gates i, j, o; i, j, f, o
+GRU, HIGHWAY = CellKind(0, 3, 3, 4, _gru), CellKind(1, 5, 1, 6, _highway)  # gates r, z, n; i, f, o, r, j
+COUPLED, PROJECTED = CellKind(2, 3, 0, 4, _coupled), CellKind(3, 4, 0, 5, _projected)  # gates i, j, o; i, j, f, o
 
 
 def recurrence(
-    cell: Cell,
+    cell: CellKind,
     base: Tensor,
     weight: Tensor,
     sizes: Sequence[int],
@@ -112,7 +112,7 @@ def recurrence(
 
 
 def _by_kernels(
-    kernels: Kernels, cell: Cell, base: Tensor, weight: Tensor, sizes: Sequence[int], h: Tensor, c: Tensor,
+    kernels: Kernels, cell: CellKind, base: Tensor, weight: Tensor, sizes: Sequence[int], h: Tensor, c: Tensor,
     extra: Tensor, mask: Tensor | None, projection: Tensor | None, clips: tuple[float, float],
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """`recurrence` by the compiled functions."""
@@ -143,7 +143,7 @@ def _filled(x: Tensor, parts: int, missing: int) -> Tensor:
 
 
 def _by_torch(
-    cell: Cell, base: Tensor, weight: Tensor, sizes: Sequence[int], h: Tensor, c: Tensor, extra: Tensor,
+    cell: CellKind, base: Tensor, weight: Tensor, sizes: Sequence[int], h: Tensor, c: Tensor, extra: Tensor,
     mask: Tensor | None, projection: Tensor | None, clips: tuple[float, float],
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """`recurrence` by torch's operations."""

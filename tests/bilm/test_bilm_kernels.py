@@ -69,7 +69,7 @@ def test_every_width_of_vectors_gives_the_same_numbers(unoptimized, monkeypatch,
     if lanes == 4:  # without instructions for bfloat16, float32 computes
         assert checked.granted("bf16") == "fp32"
         line = capfd.readouterr().err
-        assert line.startswith("precision=bf16: no instructions for bfloat16")
+        assert "precision=bf16: no instructions for bfloat16" in line
         assert line.count("\n") == 1
 
 

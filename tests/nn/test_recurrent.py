@@ -8,7 +8,7 @@ from torch import Tensor
 
 from elmo_bench.nn import recurrent
 from elmo_bench.nn.kernels import threads
-from elmo_bench.nn.recurrent import COUPLED, GRU, HIGHWAY, PROJECTED, Cell, recurrence
+from elmo_bench.nn.recurrent import COUPLED, GRU, HIGHWAY, PROJECTED, CellKind, recurrence
 from tests.conftest import needs_compiler
 
 CELLS = [GRU, HIGHWAY, COUPLED, PROJECTED]
@@ -16,7 +16,7 @@ SIZES = [5, 5, 3, 1]  # sentences of each step
 each_cell = pytest.mark.parametrize("cell", CELLS, ids=["gru", "highway", "coupled", "projected"])
 
 
-def given(cell: Cell, size: int, dtype: torch.dtype) -> tuple[list[Tensor], dict[str, Any]]:
+def given(cell: CellKind, size: int, dtype: torch.dtype) -> tuple[list[Tensor], dict[str, Any]]:
     """Two directions; the projected cell has fewer outputs than cells, and both bounds bite."""
     torch.manual_seed(cell.number)
     width = size - 2 if cell is PROJECTED else size
@@ -33,7 +33,7 @@ def given(cell: Cell, size: int, dtype: torch.dtype) -> tuple[list[Tensor], dict
     return leaves, more
 
 
-def outcome(cell: Cell, leaves: list[Tensor], more: dict[str, Any]) -> list[Tensor]:
+def outcome(cell: CellKind, leaves: list[Tensor], more: dict[str, Any]) -> list[Tensor]:
     """Outputs, cells of the projected one, and the gradients of everything."""
     base, weight, h, c = leaves
     out, cells = recurrence(cell, base, weight, SIZES, h, c, **more)
