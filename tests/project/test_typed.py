@@ -82,6 +82,7 @@ ELSEWHERE = {
     r"chunking|<name>": "a task or a sweep of the reader's own; tests/benchmarks/test_new_task.py",
     r"scale=paper\s*(#|$)|vectors_root=FOLDER {2,}task\.data": "the hub",
     r"elmo-bench (export|export_head|publish)\b": "records of runs; tests/commands, reporting, trained",
+    r"elmo-bench demo\b": "a page that stays open; tests/commands/test_demo.py",
     r"elmo-bench -sc|^(export|\.|eval) ": "the shell",
 }
 
