@@ -18,7 +18,7 @@ from elmo_bench.reporting.statistics.gains import Gain, error_reduction, gain, o
 from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.statistics.intervals import LEVEL, Arm, SmallestSpread, Spread, effective, pool, spread
 from elmo_bench.reporting.statistics.outcomes import Comparison, holm
-from elmo_bench.reporting.tables import comparisons
+from elmo_bench.reporting.tables import tables
 from elmo_bench.system.errors import UserError
 from tests.records.test_records import at, fake
 from tests.simulate import Case, rates
@@ -205,7 +205,7 @@ def test_a_gain_has_an_interval_and_tests(pair):
     assert [p is not None and p < 0.1 for p in of_models(*pair)] == [True] * 3
     assert found.p is not None
     assert found.p < LEVEL
-    cell = comparisons._row(Comparison(pair[0], pair[1], found, found))[4]
+    cell = tables._gain_row(Comparison(pair[0], pair[1], found, found))[4]
     assert isinstance(cell, Number)
     assert cell.fold[0].startswith("p of these two models, seed by seed")
     assert found.seeds == (3, 3)
@@ -303,7 +303,7 @@ def test_the_cluster_that_carries_most_of_a_gain_by_brute_force(tmp_path):
     assert found.influence.name == "4"
     assert found.influence.without == pytest.approx(without[3], abs=1e-9) == pytest.approx(min(without), abs=1e-9)
     assert found.influence.share == pytest.approx(1 - without[3] / found.mean)
-    row = comparisons._influences([Comparison(treated, control, found, found)])
+    row = tables._influences([Comparison(treated, control, found, found)])
     assert row == [f"Row 1, of {found.clusters}: without 4 the gain is {without[3]:+.2f} (100 % less)."]
     assert gain(control, control).influence is None
 

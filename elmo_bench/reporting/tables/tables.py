@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from elmo_bench.configuration.composing import ARMS
 from elmo_bench.records.query import CONTEXT_FREE, is_control, is_main
 from elmo_bench.records.record import Record
 from elmo_bench.records.store import grouped, read_all
+from elmo_bench.records.studies import LONG, SHARED, StudyRecord
 from elmo_bench.records.times import in_time, typical
-from elmo_bench.reporting.section import Section
+from elmo_bench.reporting.section import Number, Section
 from elmo_bench.reporting.statistics import gains
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.gains import Gain
-from elmo_bench.reporting.statistics.groups import Group, in_groups, short
+from elmo_bench.reporting.statistics.groups import Group, in_groups, other_changes, short
+from elmo_bench.reporting.statistics.groups import in_words as settings_in_words
 from elmo_bench.reporting.statistics.outcomes import Comparison, Outcome, Scales, by_place, largest, outcome
-from elmo_bench.reporting.tables import comparisons, numbers, remarks
-from elmo_bench.reporting.tables.remarks import Read
 from elmo_bench.system import places
 
 HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "computing a run")
@@ -24,6 +26,9 @@ BESIDE = ("arm", "biLM", "yours: test {m}", "seeds", "reference runs: test {m}",
 CONTEXT = "context (over layer 0)"  # +ELMo less its layer 0
 REFERENCE = "Reference runs: the project's records with the same settings, mean ± sample standard deviation."
 SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", CONTEXT, "the paper")
+
+CHANCE = 1.0  # percent of the longer sentences of dev: what is below it comes about by chance
+Read = Mapping[tuple[str, str], Sequence[str]]  # sentences by scale and task
 
 
 def sections(records: Iterable[Record]) -> list[Section]:
@@ -33,7 +38,7 @@ def sections(records: Iterable[Record]) -> list[Section]:
 
 def sections_of(outcome: Outcome, read: Read) -> list[Section]:
     """The scores of one task at one scale and, with a baseline to compare with, its gains."""
-    return [scores(outcome, read), *filter(None, [comparisons.table(outcome)])]
+    return [scores(outcome, read), *filter(None, [gains_of(outcome)])]
 
 
 def scores(outcome: Outcome, read: Read) -> Section:
@@ -45,7 +50,7 @@ def scores(outcome: Outcome, read: Read) -> Section:
         note=outcome.note,
         header=tuple(cell.format(m=metric) for cell in HEADER),
         rows=rows,
-        remarks=[*overlaps, *statistics.rising_in_words(rows), *remarks.all_of(outcome.groups, metric)],
+        remarks=[*overlaps, *statistics.rising_in_words(rows), *_about(outcome.groups, metric)],
     )
 
 
@@ -53,7 +58,7 @@ def _row(group: Group, metric: str) -> tuple[str, ...]:
     return (
         group.name,
         group.first.bilm_name or "-",
-        numbers.seeds(group, metric),
+        statistics.seeds(group, metric),
         statistics.scores(group.records, "dev", metric),
         statistics.scores(group.records, "test", metric),
         paper_score(group.first, metric),
@@ -71,6 +76,148 @@ def paper_score(record: Record, metric: str) -> str:
         return "" if before is None else f"{before}"
     deviation = record.paper.get("elmo_deviation") if after is not None else None
     return "" if after is None else f"{after}" + ("" if deviation is None else f" ± {deviation}")
+
+
+def _about(groups: Sequence[Group], metric: str) -> list[str]:
+    """The other metrics, and the machines."""
+    records = [record for group in groups for record in group.records]
+    return [*_details(groups, metric), *_machines(records)]
+
+
+def read(studies: Iterable[StudyRecord]) -> Read:
+    """What the biLM has read of dev, if it is more than chance, by the records of `elmo-bench analysis.overlap`."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for study in (study for study in studies if study.study == "overlap"):
+        counts: dict[str, Counter[Any]] = {}  # of each task, by split and quantity
+        for cell in study.cells:
+            counts.setdefault(cell.source, Counter())[cell.split, cell.quantity] = int(cell.value)
+        for task, known in counts.items():
+            if 100 * known["dev", SHARED] > CHANCE * known["dev", LONG]:
+                found.setdefault((study.scale, task), []).append(_overlap(known))
+    return found
+
+
+def _overlap(counts: Counter[Any]) -> str:
+    dev, test = (f"{counts[split, SHARED]:,} of the {counts[split, LONG]:,} longer" for split in ("dev", "test"))
+    return (
+        f"The biLM's text has 13 running words in common with {dev} sentences of dev, and {test} of test. It flatters "
+        "dev scores with this biLM and the epochs that they chose; no verdict on a finding rests on them."
+    )
+
+
+def _details(groups: Sequence[Group], metric: str) -> list[str]:
+    """The other test metrics and the peak memory, for each arm."""
+    remarks = []
+    for group in groups:
+        names = [name for name in group.first.metrics["test"] if name != metric]
+        others = [f"{name} {statistics.scores(group.records, 'test', name)}" for name in names]
+        peaks = [record.peak_memory_mib for record in group.records if record.peak_memory_mib]
+        details = [f"test {', '.join(others)}"] if others else []
+        details += [f"peak memory {max(peaks):,} MiB"] if peaks else []
+        if details:
+            bilm = f", biLM {group.first.bilm_name}" if group.first.bilm_name else ""
+            remarks.append(f"{group.name}{bilm}: {'; '.join(details)}.")
+    return remarks
+
+
+def _machines(records: Sequence[Record]) -> list[str]:
+    described = {(m.get("gpu") or m["cpu"], m["cores"], m["threads"], m["accelerator"])
+                 for m in (record.machine for record in records)}  # fmt: skip
+    shown = [
+        f"{name} ({cores} cores, {threads} threads, {accelerator})"
+        for name, cores, threads, accelerator in sorted(described, key=str)
+    ]
+    dirty = sum(bool(record.dirty) for record in records)
+    changed = f" {dirty} of {len(records)} runs: code with uncommitted changes." if dirty else ""
+    return [f"Machine: {'; '.join(shown)}.{changed}"]
+
+
+# The gains of a task: arms with ELMo over baselines, with intervals and tests.
+
+GAINS = ("arm", "over", "seeds", "dev {m}", "test {m}", "p", "power", "clusters")
+GAINS_NOTE = "In percent points, with 95 % intervals."
+
+
+def gains_of(outcome: Outcome) -> Section | None:
+    """The gains of a task at one scale; None if there are no arms to compare."""
+    if not (found := outcome.comparisons):
+        return None
+    paper = statistics.gain_of_paper(outcome.records[0])
+    return Section(
+        title=f"{outcome.task}, scale {outcome.scale}: gains of ELMo",
+        note=GAINS_NOTE,
+        header=tuple(cell.format(m=outcome.metric) for cell in GAINS),
+        rows=[_gain_row(each) for each in found],
+        remarks=[
+            *_besides(found),
+            *_notes(found),
+            *_influences(found),
+            *([] if paper is None else [f"The paper's gain: {paper:+.2f}."]),
+            *(
+                gains.shown_by(seeds)
+                for seeds in sorted({(min(n), max(n)) for n in (each.test.seeds for each in found)})
+            ),
+        ],
+    )
+
+
+def _gain_row(each: Comparison) -> tuple[str, ...]:
+    test, sizes = each.test, each.test.seeds
+    return (
+        _name(each.treated),
+        each.control.name,
+        str(sizes[0]) if sizes[0] == sizes[1] else f"{sizes[0]}, {sizes[1]}",
+        gains.in_words(each.dev),
+        Number(gains.in_words(test), statistics.runs_of(each.treated, each.control), fold=_of_models(each)),
+        gains.p_in_words(test.p, "-"),
+        "" if test.p is None or test.spread is None else f"{test.spread.least:.2f}",
+        test.clusters,
+    )
+
+
+def _name(group: Group) -> str:
+    return f"{group.name}, biLM {group.first.bilm_name}"
+
+
+def _of_models(each: Comparison) -> list[str]:
+    """What the fold of a gain says of its single models: nothing of other seeds, so that no p is corrected for it."""
+    found = gains.of_models(each.treated, each.control)
+    if all(p is None for p in found):
+        return []
+    known = ", ".join(gains.p_in_words(p, "-") for p in found)
+    return [f"p of these two models, seed by seed, over the test examples alone: {known}"]
+
+
+def _besides(found: Sequence[Comparison]) -> list[str]:
+    """What an arm changes besides ELMo."""
+    lines = []
+    for each in found:
+        if changes := settings_in_words(other_changes(each.treated.first, each.control.first)):
+            arms = f"{_name(each.treated)}, against the {each.control.name}"
+            lines.append(f"{arms}: besides ELMo, it has {', '.join(changes)}.")
+    return lines
+
+
+def _notes(found: Sequence[Comparison]) -> list[str]:
+    """What the intervals leave out, each said once, with the rows (from 1) that it is about."""
+    rows: dict[str, list[int]] = {}
+    for i, each in enumerate(found, start=1):
+        if each.test.note:
+            rows.setdefault(each.test.note, []).append(i)
+    return [f"{_places(numbers, len(found))}: {note}." for note, numbers in rows.items()]
+
+
+def _influences(found: Sequence[Comparison]) -> list[str]:
+    """The cluster that carries much of a gain, with the row (from 1) that it is about."""
+    known = [(i, each.test.clusters, each.test.influence) for i, each in enumerate(found, start=1)]
+    large = [(i, clusters, one) for i, clusters, one in known if one is not None and one.share > gains.LARGE]
+    return [f"Row {i}, of {clusters}: {gains.influence_in_words(one)}." for i, clusters, one in large]
+
+
+def _places(numbers: list[int], rows: int) -> str:
+    if len(numbers) == rows:
+        return "All intervals" if rows > 1 else "The interval"
+    return f"Row{'s' * (len(numbers) > 1)} {statistics.ranges(numbers)}"
 
 
 # The tasks of a scale side by side.
