@@ -15,9 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elmo_bench.analysis.resampling import Score, clusters
 from elmo_bench.analysis.settings import PosConfig
-from elmo_bench.analysis.study import GROUP, Study, words_of
+from elmo_bench.analysis.study import GROUP, Score, Study, clusters, words_of
 from elmo_bench.embedding.vectors import Lookup, find
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.records.studies import StudyRecord

@@ -22,9 +22,8 @@ from elmo_bench.analysis.corpora import inventory
 from elmo_bench.analysis.corpora import senses as corpora
 from elmo_bench.analysis.corpora.inventory import Word, frequencies
 from elmo_bench.analysis.corpora.senses import Instance, SenseSentence
-from elmo_bench.analysis.resampling import Score, clusters
 from elmo_bench.analysis.settings import WsdConfig
-from elmo_bench.analysis.study import Study
+from elmo_bench.analysis.study import Score, Study, clusters
 from elmo_bench.metrics.items import ratio
 from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.system.errors import UserError

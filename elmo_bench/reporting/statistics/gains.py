@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elmo_bench.records.record import Record
 from elmo_bench.reporting.statistics.evidence import Evidence, lacking, of_arm
 from elmo_bench.reporting.statistics.groups import Group, same_inputs
-from elmo_bench.reporting.statistics.intervals import Arm, Part, Spread, effective, pool, spread
+from elmo_bench.reporting.statistics.intervals import Arm, Part, Spread, effective, pool, spread, total
 
 Paired = tuple[list[Evidence], list[Evidence]]  # of the treated arm and of the control
 LARGE = 0.25  # of a gain: a reader should know the cluster of examples that carries more
@@ -85,17 +84,17 @@ def over_bilms(pairs: Sequence[tuple[Group, Group]], split: str = "test") -> Gai
     """
     evidence = [_paired(*pair, split) for pair in pairs]
     arms, note = _arms(pairs, split, evidence)
-    mean, found = float(sum(arm.scores.mean() for arm in arms)), spread(*arms)
-    treated, control = _seeds(pairs, 0), _seeds(pairs, 1)
+    (mean, added), found = total(arms), spread(*arms)
+    records = [[record for pair in pairs for record in pair[i].records] for i in (0, 1)]
+    treated, control = (len({record.run for record in of_arm}) for of_arm in records)
     known = [each for each in evidence if each]
-    lack = "" if arms[0].clusters else "the examples are one cluster" if known else lacking(_records(pairs))
+    lack = "" if arms[0].clusters else "the examples are one cluster" if known else lacking([*records[0], *records[1]])
     note = [_left_out((treated, control), lack), *note] if found or (treated, control) == (1, 1) else [SEEDS_AGREE]
     gained = Gain(mean, found, (treated, control), "; ".join(filter(None, note)))
     if not arms[0].clusters:
         return gained
-    added, first = np.sum([arm.influences.mean(0) for arm in arms], axis=0), known[0][0][0]
     return gained._replace(
-        clusters=f"{len(added):,} {first.unit}, {effective(added):.3g} effective",
+        clusters=f"{len(added):,} {known[0][0][0].unit}, {effective(added):.3g} effective",
         influence=_influence(int((added * np.sign(mean)).argmax()), mean, known),
     )
 
@@ -153,26 +152,22 @@ def _arms(
     """Arms whose means add up to the gain, the control's with the other sign; and what puts the interval in doubt."""
     pooled, note = _pooled(pairs[0], split)
     metric = pairs[0][0].first.monitor
-    found = [
-        [
-            Arm.of([r.metrics[split][metric] for r in group.records], known and known[i], pooled)
-            for i, group in enumerate(pair)
-        ]
-        for pair, known in zip(pairs, evidence, strict=True)
-    ]
-    (one, other), *others = found
-    if not others:
-        return [one, other.scaled(-1)], note
-    if all(pair[1] is pairs[0][1] or pair[1].records == pairs[0][1].records for pair in pairs):
-        return [_of_bilms([arm for arm, _ in found]), other.scaled(-1)], note
-    return [_of_bilms([arm for arm, _ in found], [less for _, less in found])], note
+    found = []
+    for pair, known in zip(pairs, evidence, strict=True):
+        both = zip(pair, known or (None, None), strict=True)
+        one, other = (Arm.of([r.metrics[split][metric] for r in group.records], of_it, pooled) for group, of_it in both)
+        found.append([one, other.scaled(-1)])
+    if len(found) == 1:
+        return found[0], note
+    if all(control.records == pairs[0][1].records for _, control in pairs):
+        return [_of_bilms([[one] for one, _ in found]), found[0][1]], note
+    return [_of_bilms(found)], note
 
 
-def _of_bilms(arms: Sequence[Arm], less: Sequence[Arm] = ()) -> Arm:
-    """An arm with one score for each biLM: the mean of its seeds, less that of another arm of it."""
-    scores = np.array([arm.scores.mean() for arm in arms])
-    influences = np.stack([arm.influences.mean(0) for arm in arms])
-    return Arm(scores, influences).less(_of_bilms(less)) if less else Arm(scores, influences)
+def _of_bilms(arms: Sequence[Sequence[Arm]]) -> Arm:
+    """An arm with one score for each biLM: the `total` of its arms."""
+    scores, influences = zip(*map(total, arms), strict=True)
+    return Arm(np.array(scores), np.stack(influences))
 
 
 def _pooled(pair: tuple[Group, Group], split: str) -> tuple[Part | None, list[str]]:
@@ -190,15 +185,6 @@ def _paired(treated: Group, control: Group, split: str) -> Paired | None:
     """The evidence of both arms; None unless all runs have it, of the same examples."""
     one, other = (of_arm(group.records, split, treated.first.monitor) for group in (treated, control))
     return None if one is None or other is None or not one[0].pairs_with(other[0]) else (one, other)
-
-
-def _records(pairs: Sequence[tuple[Group, Group]]) -> list[Record]:
-    return [record for pair in pairs for group in pair for record in group.records]
-
-
-def _seeds(pairs: Sequence[tuple[Group, Group]], arm: int) -> int:
-    """The number of runs of an arm, each counted once."""
-    return len({record.run for pair in pairs for record in pair[arm].records})
 
 
 def _left_out(seeds: tuple[int, int], lacking: str) -> str:

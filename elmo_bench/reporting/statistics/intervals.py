@@ -153,10 +153,6 @@ class Arm(NamedTuple):
         pooled = self.pooled and (self.pooled[0] * factor**2, self.pooled[1])
         return Arm(self.scores * factor, self.influences * factor, pooled)
 
-    def less(self, other: Arm) -> Arm:
-        """The differences of two arms, score by score."""
-        return Arm(self.scores - other.scores, self.influences - other.influences)
-
     @property
     def size(self) -> int:
         """The number of seeds."""
@@ -180,6 +176,11 @@ class Arm(NamedTuple):
         return float(((self.influences - self.influences.mean(0)) ** 2).sum() / (self.size - 1))
 
 
+def total(arms: Sequence[Arm]) -> tuple[float, np.ndarray]:
+    """The sum of the means of these arms, and (K,) what each cluster adds to it."""
+    return float(sum(arm.scores.mean() for arm in arms)), np.sum([arm.influences.mean(0) for arm in arms], axis=0)
+
+
 def spread(*arms: Arm) -> Spread | None:
     """That of the sum of the means of these arms (a control is `scaled` by -1); None where nothing is known of it.
 
@@ -199,8 +200,7 @@ def spread(*arms: Arm) -> Spread | None:
 
 
 def _spread(arms: Sequence[Arm]) -> Spread | None:
-    parts = _over_seeds(arms)
-    added = np.sum([arm.influences.mean(0) for arm in arms], axis=0)  # (K,)
+    parts, (_, added) = _over_seeds(arms), total(arms)
     if len(added):
         growth = len(added) / (len(added) - 1)  # the mean of K values is estimated, too
         known = [arm.noise for arm in arms if arm.size > 1]
