@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import with_changes
 from elmo_bench.reporting.charts.svg import COLOURS, DASHES, FAINT, GREEN, INK, LAYERS, Chart, axes_in, band, tip
 from elmo_bench.reporting.statistics.groups import Group
@@ -154,11 +153,7 @@ def layers_over_epochs(group: Group, place: str) -> Chart:
     last = ", ".join(f"s_{j} {_mean(rows[-1]):.2f}" for j, rows in enumerate(weights))
     alt = f"{BAND} After the last epoch: {last}, gamma {_mean(data['gamma'][-1]):.2f}."
     name = f"layers-{group.first.scale}-{group.first.task}-{place}"
-    return Chart(name, f"{_title(group.first)}, {place}", alt, (3.6, 2.9), data, _draw_layers)
-
-
-def _title(record: Record) -> str:
-    return f"{record.task}, scale {record.scale}"
+    return Chart(name, f"{group.first.task}, scale {group.first.scale}, {place}", alt, (3.6, 2.9), data, _draw_layers)
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -197,13 +192,16 @@ def training(arms: Sequence[Group], metric: str) -> Chart:
     best = "; ".join(f"{line['name']}, best mean {max(map(_mean, line['dev'])):.1f}" for line in lines)
     name = f"training-{first.scale}-{first.task}"
     data = {"metric": metric, "lines": lines}
-    return Chart(name, f"{_title(first)}: dev {metric}", f"{BAND} {best}.", (3.6, 2.4), data, _draw_training)
+    return Chart(
+        name, f"{first.task}, scale {first.scale}: dev {metric}", f"{BAND} {best}.", (3.6, 2.4), data, _draw_training
+    )
 
 
 def _draw_training(figure: Figure, data: Mapping[str, Any]) -> None:
     axes = axes_in(figure, 0.5, 0.1, 0.42, 0.4)
     for i, line in enumerate(data["lines"]):
-        band(axes, _epochs(line["dev"]), line["dev"], _short(line["name"]), i, COLOURS.get(line["arm"], FAINT))
+        name = line["name"].partition(" (")[0].partition(";")[0]
+        band(axes, _epochs(line["dev"]), line["dev"], name, i, COLOURS.get(line["arm"], FAINT))
     _count_epochs(axes)
     axes.legend(**ABOVE)
 
@@ -215,30 +213,33 @@ def _count_epochs(axes: Axes) -> None:
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
 
 
-def _short(name: str) -> str:
-    """An arm's name without what stands in brackets or after a semicolon."""
-    return name.partition(" (")[0].partition(";")[0]
-
-
 # The paper's Figure 1.
 
 
 def fractions(arms: Mapping[str, Sequence[Group]], metric: str) -> Chart:
     """The score on test by the fraction of the training data, in percent."""
     first = next(iter(arms.values()))[0].first
-    lines = [{"arm": arm, "points": _points(groups, metric)} for arm, groups in arms.items()]
+    lines = [
+        {
+            "arm": arm,
+            "points": [
+                {"percent": 100 * g.first.fraction, "test": [round(r.metrics["test"][metric], 2) for r in g.records]}
+                for g in sorted(groups, key=lambda group: group.first.fraction)
+            ],
+        }
+        for arm, groups in arms.items()
+    ]
     summary = "; ".join(f"{line['arm']}: " + ", ".join(map(_in_words, line["points"])) for line in lines)
     name = f"fractions-{first.scale}-{first.task}"
     data = {"metric": metric, "lines": lines}
-    return Chart(name, f"{_title(first)}: test {metric}", f"{BAND} {summary}.", (3.6, 2.4), data, _draw_fractions)
-
-
-def _points(groups: Sequence[Group], metric: str) -> list[dict[str, Any]]:
-    points = [
-        {"percent": 100 * g.first.fraction, "test": [round(r.metrics["test"][metric], 2) for r in g.records]}
-        for g in groups
-    ]
-    return sorted(points, key=lambda point: point["percent"])
+    return Chart(
+        name,
+        f"{first.task}, scale {first.scale}: test {metric}",
+        f"{BAND} {summary}.",
+        (3.6, 2.4),
+        data,
+        _draw_fractions,
+    )
 
 
 def _in_words(point: Mapping[str, Any]) -> str:

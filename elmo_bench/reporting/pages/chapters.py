@@ -37,6 +37,7 @@ class Chapter(NamedTuple):
     more: Sequence[str] = ()
 
 
+SPEAKS = "answer", "fractions"  # also without tables and charts
 SWEPT = "Mean ± sample standard deviation over the seeds, whose number stands in brackets."
 PERCENT = (
     "Percent, mean ± sample standard deviation over the seeds; dev is that of the selected epoch. "
@@ -59,18 +60,18 @@ def chapters(
     chapters = [
         answer(scales),
         _findings(findings, compared(scales)),
-        Chapter("gains", "Gains with intervals", [], gained, more=[READING] if gained else []),
-        Chapter("sweeps", "The paper's tables, and other sweeps", [SWEPT] if swept else [], swept),
+        Chapter("gains", "Gains with intervals", [], gained, more=[READING]),
+        Chapter("sweeps", "The paper's tables, and other sweeps", [SWEPT], swept),
         fewer_examples(scales),
         layer_weights(scales),
         over_epochs(scales),
         training(scales),
-        Chapter("scores", "Scores", [PERCENT] if scored else [], scored),
+        Chapter("scores", "Scores", [PERCENT], scored),
         cost(scales),
         Chapter("studies", "Studies of the biLM", [], [*map(section, studies)], what_layers_hold(studies)),
     ]
     full = (each._replace(tables=[table for table in each.tables if not table.is_empty]) for each in chapters)
-    return [chapter for chapter in full if chapter.words or chapter.tables or chapter.charts]
+    return [each for each in full if each.tables or each.charts or each.anchor in SPEAKS]
 
 
 def _findings(by_scale: Sequence[Sequence[Evaluated]], mains: Mapping[str, Sequence[Comparison]]) -> Chapter:
@@ -232,7 +233,7 @@ def layer_weights(scales: Scales) -> Chapter:
             ]
             charts += [draw.heat_map(scale, rows, source)] if rows else []
     title = "Weights of the layers (the paper's Figure 2)"
-    return Chapter("layers", title, [FIGURE_2] if charts else [], charts=charts)
+    return Chapter("layers", title, [FIGURE_2], charts=charts)
 
 
 def _at_places(outcomes: Sequence[Outcome]) -> list[tuple[Group, str]]:
@@ -267,15 +268,14 @@ def over_epochs(scales: Scales) -> Chapter:
     """s_j and gamma of +ELMo after every epoch, at every place."""
     groups = [main.treated for mains in compared(scales).values() for main in mains]
     charts = [draw.layers_over_epochs(group, place) for group in groups for place in group.first.layer_weights]
-    words = [BY_EPOCH + draw.BAND] if charts else []
-    return Chapter("epochs", "Layer weights and γ over epochs", words, charts=charts)
+    return Chapter("epochs", "Layer weights and γ over epochs", [BY_EPOCH + draw.BAND], charts=charts)
 
 
 def training(scales: Scales) -> Chapter:
     """The dev score after every epoch."""
     outcomes = [outcome for here in scales.values() for outcome in here if outcome.arms]
     charts = [chart for each in outcomes if (chart := draw.training(each.arms, each.metric)).data["lines"]]
-    return Chapter("training", "Training curves", [draw.BAND] if charts else [], charts=charts)
+    return Chapter("training", "Training curves", [draw.BAND], charts=charts)
 
 
 # Tables 5 and 6.
@@ -304,8 +304,15 @@ WORDS = f"Means over the seeds, of arms without variants. A time opens to its ru
 
 def cost(scales: Scales) -> Chapter:
     """The hours of every scale, and a table for each task at it."""
-    words = [*(_total(scale, outcomes) for scale, outcomes in scales.items()), WORDS] if scales else []
-    return Chapter("cost", "Cost", words, [_cost_table(each) for outcomes in scales.values() for each in outcomes])
+    words = [*(_total(scale, outcomes) for scale, outcomes in scales.items()), WORDS]
+    tables_of = [
+        Section(
+            f"{outcome.task}, scale {scale}", "", COST, [_cost_row(g) for g in outcome.groups if not g.first.variant]
+        )
+        for scale, outcomes in scales.items()
+        for outcome in outcomes
+    ]
+    return Chapter("cost", "Cost", words, tables_of)
 
 
 def _total(scale: str, outcomes: Sequence[Outcome]) -> str:
@@ -316,25 +323,14 @@ def _total(scale: str, outcomes: Sequence[Outcome]) -> str:
     return f"Scale {scale}: {len(records)} recorded runs took {hours:.1f} hours of computing together.{changed}"
 
 
-def _cost_table(outcome: Outcome) -> Section:
-    rows = [_cost_row(group) for group in outcome.groups if not group.first.variant]
-    return Section(f"{outcome.task}, scale {outcome.scale}", "", COST, rows)
-
-
 def _cost_row(group: Group) -> tuple[str, ...]:
-    others = (_mean(group, key, text) for key, text in COLUMNS.items())
+    others = (statistics.mean_in_words(group.records, key, text) for key, text in COLUMNS.items())
     seeds = statistics.ranges([record.seed for record in group.records])
     time = Number(
         in_time(typical(group.records)),
         [statistics.linked(each, in_time(each.device_seconds)) for each in group.records],
     )
     return group.name, seeds, time, *others, "; ".join(sorted({*map(_device, group.records)}))
-
-
-def _mean(group: Group, key: str, text: str) -> str:
-    """The mean of a number over the runs that have one, written as `text` says; empty if none has."""
-    known = [value for record in group.records if (value := getattr(record, key))]
-    return text.format(sum(known) / len(known)) if known else ""
 
 
 def _device(record: Record) -> str:

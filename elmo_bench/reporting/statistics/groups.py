@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 from elmo_bench.configuration.tables import Setting
@@ -48,8 +49,13 @@ def compared(records: Sequence[Record], more: Setting, less: Setting) -> tuple[G
     They also have the same biLM and the same files of word vectors, unless these are compared. Of several such pairs it
     is that of `weight_of_pair`.
     """
-    one, other = candidates(records, more), candidates(records, less)
-    pairs = [(a, b) for a in one for b in other if _comparable(a, b, {*more, *less})]
+    named = {key.partition(".")[0] for key in (*more, *less)}
+    pairs = [
+        (one, other)
+        for one, other in product(candidates(records, more), candidates(records, less))
+        if same_inputs(one.first, other.first, "vectors" in named)
+        and ("bilm" in named or len({one.first.weights, other.first.weights} - {None}) < 2)
+    ]
     return max(pairs, key=weight_of_pair, default=None)
 
 
@@ -75,12 +81,6 @@ def machines(groups: Sequence[Group]) -> list[str]:
 
 def _kind(record: Record) -> str:
     return f"{record.machine.get('accelerator')}, torch {record.versions.get('torch', '').partition('+')[0]}"
-
-
-def _comparable(one: Group, other: Group, named: set[str]) -> bool:
-    free = {key.partition(".")[0] for key in named}
-    bilms = {one.first.weights, other.first.weights} - {None}
-    return same_inputs(one.first, other.first, "vectors" in free) and ("bilm" in free or len(bilms) < 2)
 
 
 def same_inputs(one: Record, other: Record, any_vectors: bool = False) -> bool:

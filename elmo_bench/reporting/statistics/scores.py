@@ -88,3 +88,9 @@ def seeds(group: Group, metric: str) -> Number:
 def runs_of(*groups: Group) -> list[Run]:
     """The runs behind a number that is computed from several groups."""
     return [linked(record, group.name) for group in groups for record in group.records]
+
+
+def mean_in_words(records: Sequence[Record], key: str, text: str) -> str:
+    """The mean of a number over the runs that have one, written as `text` says; empty if none has."""
+    known = [value for record in records if (value := getattr(record, key))]
+    return text.format(fmean(known)) if known else ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import compress
 from pathlib import Path
-from statistics import fmean
 
 from elmo_bench.configuration import pages, tables
 from elmo_bench.configuration.tables import Column
@@ -41,13 +41,9 @@ def _scores(content: Content) -> tuple[Row, list[Row]]:
     """The header, and for each task the paper's row and ours."""
     table = content.request.table
     kept = (True, bool(table.rows), bool(table.paper))  # the heads of a row: task, setting, whose figures they are
-    header = (*_kept(("task", "", ""), kept), *(column.title or table.split for column in content.columns))
+    header = (*compress(("task", "", ""), kept), *(column.title or table.split for column in content.columns))
     rows = [row for task in content.tasks for row in _of_task(content, task)]
-    return header, [(*_kept(row[:3], kept), *row[3:]) for row in rows]
-
-
-def _kept(row: Sequence[str], kept: tuple[bool, ...]) -> Row:
-    return tuple(cell for cell, needed in zip(row, kept, strict=True) if needed)
+    return header, [(*compress(row[:3], kept), *row[3:]) for row in rows]
 
 
 def _of_task(content: Content, task: str) -> list[Row]:
@@ -207,7 +203,6 @@ def _marked(weight: float, even: float) -> str:
 
 def _cost(cell: Cell, group: Group) -> Row:
     weighed = next(iter(group.first.layer_weights.values()), None)
-    peaks = [record.peak_memory_mib for record in group.records if record.peak_memory_mib]
     return (
         pages.title(cell.task),
         cell.column,
@@ -215,7 +210,7 @@ def _cost(cell: Cell, group: Group) -> Row:
         str(len(weighed[0])) if weighed else "",
         _number(group, "token_bytes"),
         in_time(typical(group.records)),
-        f"{fmean(peaks):,.0f} MiB" if peaks else "",
+        statistics.mean_in_words(group.records, "peak_memory_mib", "{:,.0f} MiB"),
     )
 
 

@@ -27,6 +27,10 @@ CONTEXT = "context (over layer 0)"  # +ELMo less its layer 0
 REFERENCE = "Reference runs: the project's records with the same settings, mean ± sample standard deviation."
 SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", CONTEXT, "the paper")
 
+OVERLAP = (
+    "The biLM's text has 13 running words in common with {dev} sentences of dev, and {test} of test. It flatters dev "
+    "scores with this biLM and the epochs that they chose; no verdict on a finding rests on them."
+)
 CHANCE = 1.0  # percent of the longer sentences of dev: what is below it comes about by chance
 Read = Mapping[tuple[str, str], Sequence[str]]  # sentences by scale and task
 
@@ -50,7 +54,12 @@ def scores(outcome: Outcome, read: Read) -> Section:
         note=outcome.note,
         header=tuple(cell.format(m=metric) for cell in HEADER),
         rows=rows,
-        remarks=[*overlaps, *statistics.rising_in_words(rows), *_about(outcome.groups, metric)],
+        remarks=[
+            *overlaps,
+            *statistics.rising_in_words(rows),
+            *_details(outcome.groups, metric),
+            _machines(outcome.records),
+        ],
     )
 
 
@@ -78,12 +87,6 @@ def paper_score(record: Record, metric: str) -> str:
     return "" if after is None else f"{after}" + ("" if deviation is None else f" ± {deviation}")
 
 
-def _about(groups: Sequence[Group], metric: str) -> list[str]:
-    """The other metrics, and the machines."""
-    records = [record for group in groups for record in group.records]
-    return [*_details(groups, metric), *_machines(records)]
-
-
 def read(studies: Iterable[StudyRecord]) -> Read:
     """What the biLM has read of dev, if it is more than chance, by the records of `elmo-bench analysis.overlap`."""
     found: dict[tuple[str, str], list[str]] = {}
@@ -93,16 +96,9 @@ def read(studies: Iterable[StudyRecord]) -> Read:
             counts.setdefault(cell.source, Counter())[cell.split, cell.quantity] = int(cell.value)
         for task, known in counts.items():
             if 100 * known["dev", SHARED] > CHANCE * known["dev", LONG]:
-                found.setdefault((study.scale, task), []).append(_overlap(known))
+                dev, test = (f"{known[s, SHARED]:,} of the {known[s, LONG]:,} longer" for s in ("dev", "test"))
+                found.setdefault((study.scale, task), []).append(OVERLAP.format(dev=dev, test=test))
     return found
-
-
-def _overlap(counts: Counter[Any]) -> str:
-    dev, test = (f"{counts[split, SHARED]:,} of the {counts[split, LONG]:,} longer" for split in ("dev", "test"))
-    return (
-        f"The biLM's text has 13 running words in common with {dev} sentences of dev, and {test} of test. It flatters "
-        "dev scores with this biLM and the epochs that they chose; no verdict on a finding rests on them."
-    )
 
 
 def _details(groups: Sequence[Group], metric: str) -> list[str]:
@@ -120,7 +116,7 @@ def _details(groups: Sequence[Group], metric: str) -> list[str]:
     return remarks
 
 
-def _machines(records: Sequence[Record]) -> list[str]:
+def _machines(records: Sequence[Record]) -> str:
     described = {(m.get("gpu") or m["cpu"], m["cores"], m["threads"], m["accelerator"])
                  for m in (record.machine for record in records)}  # fmt: skip
     shown = [
@@ -129,7 +125,7 @@ def _machines(records: Sequence[Record]) -> list[str]:
     ]
     dirty = sum(bool(record.dirty) for record in records)
     changed = f" {dirty} of {len(records)} runs: code with uncommitted changes." if dirty else ""
-    return [f"Machine: {'; '.join(shown)}.{changed}"]
+    return f"Machine: {'; '.join(shown)}.{changed}"
 
 
 # The gains of a task: arms with ELMo over baselines, with intervals and tests.
@@ -274,26 +270,21 @@ def not_recorded(tasks: Sequence[Outcome]) -> list[str]:
 
 def _side_by_side(outcome: Outcome, belongs: Callable[[Record], bool]) -> list[tuple[str, ...]]:
     """The rows of one task at one scale: one for each word vectors, data and biLM."""
-    found = _arms([group for group in outcome.groups if belongs(group.first)])
+    pairs = _arms([group for group in outcome.groups if belongs(group.first)])
     metric, rows = outcome.metric, []
     before, after = statistics.of_paper(outcome.records[0], metric)
     paper = "" if before is None or after is None else f"{before}, {after}: {after - before:+.2f}"
-    for arms, marks in zip(found, _marks(found), strict=True):
+    for arms, marks in zip(pairs, _marks(pairs), strict=True):
         task = outcome.task + (f" ({'; '.join(marks)})" if marks else "")
         shown = (_score(g.records, metric) if g else "" for g in arms)
-        gained = (gains.in_words(each) if each else "" for each in _gained(outcome, arms))
+        found = next((each for each in outcome.comparisons if (each.control, each.treated) == arms), None)
+        gained = (gains.in_words(each) if each else "" for each in (found.test, found.context)) if found else ("", "")
         rows.append((task, metric, _known(arms).first.vectors, *shown, *gained, paper))
     return rows
 
 
 def _score(runs: Sequence[Record], metric: str) -> str:
     return f"{statistics.scores(runs, 'test', metric)} ({len(runs)}{statistics.rising(runs)})"
-
-
-def _gained(outcome: Outcome, arms: Arms) -> tuple[Gain | None, Gain | None]:
-    """The gain of +ELMo over the baseline, and the part of it that is context."""
-    found = (each for each in outcome.comparisons if each.control is arms[0] and each.treated is arms[1])
-    return next(((each.test, each.context) for each in found), (None, None))
 
 
 Arms = tuple[Group | None, Group | None]  # the baseline and +ELMo
@@ -349,7 +340,16 @@ def _beside(own: Sequence[Record], reference: Sequence[Record]) -> Section:
     theirs = grouped(reference)
     groups = sorted(in_groups(own), key=lambda group: (group.first.has_elmo, group.name))
     pairs = [(group, theirs.get(group.first.group, [])) for group in groups]
-    rows = [_row_beside(group, recorded, metric) for group, recorded in pairs]
+    rows = [
+        (
+            group.name,
+            group.first.bilm_name or "-",
+            *_cells(group.records, metric),
+            *_cells(recorded, metric),
+            paper_score(group.first, metric),
+        )
+        for group, recorded in pairs
+    ]
     title = f"{own[0].task}, scale {own[0].scale}: your runs, the reference runs and the paper"
     header = tuple(cell.format(m=metric) for cell in BESIDE)
     found = [] if any(recorded for _, recorded in pairs) else ["There is no reference run with these settings."]
@@ -358,11 +358,6 @@ def _beside(own: Sequence[Record], reference: Sequence[Record]) -> Section:
     known = [record for record in reference if record.group in alike or record.variant in free]
     rows += _gain_rows(*(outcome(runs).main if runs else None for runs in ([*own], known)))
     return Section(title, REFERENCE, header, rows, [*found, *statistics.rising_in_words(rows)])
-
-
-def _row_beside(group: Group, recorded: list[Record], metric: str) -> tuple[str, ...]:
-    cells = [cell for records in (group.records, recorded) for cell in _cells(records, metric)]
-    return group.name, group.first.bilm_name or "-", *cells, paper_score(group.first, metric)
 
 
 def _cells(records: list[Record], metric: str) -> tuple[str, str]:
