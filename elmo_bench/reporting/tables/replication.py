@@ -23,7 +23,7 @@ from elmo_bench.reporting.statistics.findings import (
     discoveries,
 )
 from elmo_bench.reporting.statistics.gains import p_in_words, verdict
-from elmo_bench.reporting.statistics.intervals import LEVEL, Bounds, SmallestSpread, Spread
+from elmo_bench.reporting.statistics.intervals import LEVEL, Bounds, Spread
 from elmo_bench.reporting.statistics.outcomes import Comparison, holm
 from elmo_bench.reporting.statistics.scores import runs_of
 
@@ -59,7 +59,14 @@ def families(found: Sequence[Evaluated], mains: Sequence[Comparison]) -> str:
     tested, corrected = discoveries(found), holm(mains)
     rows = [
         " and ".join(
-            _remaining(f"{kind} rows", [(_named(each, row), p[i]) for each, row, *p in tested if row.verdict == kind])
+            _remaining(
+                f"{kind} rows",
+                [
+                    (", ".join(filter(None, [each.finding.finding, row.task and title(row.task)])), p[i])
+                    for each, row, *p in tested
+                    if row.verdict == kind
+                ],
+            )
             for kind in (SHOWN, CONTRADICTED)
             if any(row.verdict == kind for _, row, *_ in tested)
         )
@@ -82,10 +89,6 @@ def _remaining(kind: str, corrected: Sequence[tuple[str, float]]) -> str:
     """ "8 of 9 clear gains remain (not NER)"."""
     lost = [name for name, p in corrected if p >= LEVEL]
     return f"{len(corrected) - len(lost)} of {len(corrected)} {kind} remain" + f" (not {'; '.join(lost)})" * bool(lost)
-
-
-def _named(each: Evaluated, row: FindingRow) -> str:
-    return ", ".join(filter(None, [each.finding.finding, row.task and title(row.task)]))
 
 
 def markdown(by_scale: Sequence[Sequence[Evaluated]], mains: Mapping[str, Sequence[Comparison]] | None = None) -> str:
@@ -148,12 +151,15 @@ def _detail(each: Evaluated) -> list[str]:
             each.finding.paper.get(row.task, ""),
             *_measured(row),
             p_in_words(row.p),
-            _verdict(row, each.finding.bounds),
+            "; ".join(filter(None, [row.verdict, _power(row, each.finding.bounds), row.note])),
             runs(row, each.scale),
         )
         for row in each.rows
     ]
-    about = f"{each.finding.where}; shown by an interval {_region(each.finding.bounds)}. {_how(each)}"
+    missing = [title(row.task) for row in each.rows if row.verdict == UNTESTED and row.task]
+    lacking = f"; not recorded: {', '.join(missing)}" if missing else ""
+    region = _region(each.finding.bounds)
+    about = f"{each.finding.where}; shown by an interval {region}. `{each.command}`{lacking}."
     return [f"### {each.finding.finding}", about, pipes(ROWS, rows)]
 
 
@@ -172,15 +178,12 @@ def _region(bounds: Bounds) -> str:
     return f"below {most:g}" if isinf(least) else f"from {least:g} to {most:g}"
 
 
-def _verdict(row: FindingRow, bounds: Bounds) -> str:
-    """The verdict; if the finding is not shown, what such runs could have shown, and what else must be known."""
-    could = _power(row.spread, bounds, row.unit) if row.verdict == OPEN and row.spread and row.p is not None else ""
-    return "; ".join(filter(None, [row.verdict, could, row.note]))
-
-
-def _power(spread: Spread | SmallestSpread, bounds: Bounds, unit: str) -> str:
-    """The true difference that such runs show, or with two bounds how often they show one in the middle."""
-    least, most = bounds
+def _power(row: FindingRow, bounds: Bounds) -> str:
+    """If a finding is not shown, the true difference that such runs show, or with two bounds how often one in the
+    middle."""
+    spread, unit, (least, most) = row.spread, row.unit, bounds
+    if row.verdict != OPEN or not spread or row.p is None:
+        return ""
     if isinstance(spread, Spread) and not isinf(most - least):
         often = 100 * spread.power_between(bounds)
         return f"these runs show a true difference of {(least + most) / 2:g} {unit} in {often:.0f} % of cases"
@@ -197,10 +200,3 @@ def runs(row: FindingRow, scale: str) -> str:
         for group in row.groups
     )
     return " against ".join(map(", ".join, links))
-
-
-def _how(each: Evaluated) -> str:
-    """The command that makes the runs, or the study."""
-    missing = [title(row.task) for row in each.rows if row.verdict == UNTESTED and row.task]
-    lacking = f"; not recorded: {', '.join(missing)}" if missing else ""
-    return f"`{each.command}`{lacking}."
