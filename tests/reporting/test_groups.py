@@ -153,7 +153,7 @@ def test_the_answer_is_of_the_scales_own_data_and_bilm_and_names_others():
     assert told(scales[0], *others, *mine)[:2] == ("ner (biLM small)", 40.0)
     title, gain, words = told(*mine)
     assert (title, gain) == ("ner (task.data.train=mine.txt)", 30.0)
-    assert f"the gains are +30.00 points ({title})" in words
+    assert f"the gain is +30.00 points ({title})" in words
     (section,) = tables.overview(by_scale([*mine, fake("none", task="coref")]))
     assert (section.note, section.rows[1][0]) == (pages.written("scale", "open", "note"), "ner (data mine.txt)")
 

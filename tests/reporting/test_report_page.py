@@ -63,7 +63,7 @@ def test_the_page_opens_with_the_answer(page):
     first = page[page.index("<main") :]
     assert first.index("Does ELMo help") < first.index("<svg") < first.index("<details") < first.index("<table")
     words = re.findall(r"<p>(.*?)</p>", first)
-    assert words[0].startswith("Scale open: +ELMo scores higher than the baseline on 1 of 1 task; the gains are +4.00")
+    assert words[0].startswith("Scale open: +ELMo scores higher than the baseline on 1 of 1 task; the gain is +4.00")
     assert "The 95 % interval is above zero for: ner." in words[0]
     assert "One seed, which says nothing about other seeds: ner." in words[1]
 
@@ -197,7 +197,12 @@ def test_figure_2_has_the_weights_of_the_selected_epoch(records):
 
 def test_cost_counts_the_hours_of_a_scale(records):
     words = chapters.cost(by_scale(records)).words
-    assert words[0] == "Scale open: 6 recorded runs took 0.1 hours of computing together."
+    assert words[0] == "Scale open: 6 recorded runs took 6 min of computing together."
+
+
+def test_tasks_stand_in_the_order_of_the_paper():
+    records = [fake("none", task=task) for task in ("coref", "mine", "sst5", "squad")]
+    assert [each.task for each in by_scale(records)["open"]] == ["squad", "coref", "sst5", "mine"]
 
 
 def test_seeds_that_stopped_early_leave_the_band_to_the_others():

@@ -171,7 +171,7 @@ def _draw_layers(figure: Figure, data: Mapping[str, Any]) -> None:
     band(lower, _epochs(data["gamma"]), data["gamma"], "γ", 0, GREEN)
     lower.legend(**BESIDE)
     lower.set_xlim(upper.get_xlim())
-    _count_epochs(lower)
+    _count(lower, "epoch")
 
 
 def _epochs(rows: Sequence[Any]) -> list[int]:
@@ -202,14 +202,15 @@ def _draw_training(figure: Figure, data: Mapping[str, Any]) -> None:
     for i, line in enumerate(data["lines"]):
         name = line["name"].partition(" (")[0].partition(";")[0]
         band(axes, _epochs(line["dev"]), line["dev"], name, i, COLOURS.get(line["arm"], FAINT))
-    _count_epochs(axes)
+    _count(axes, "epoch")
     axes.legend(**ABOVE)
 
 
-def _count_epochs(axes: Axes) -> None:
+def _count(axes: Axes, what: str) -> None:
+    """Whole numbers below the axis of epochs or layers."""
     from matplotlib.ticker import MaxNLocator
 
-    axes.set_xlabel("epoch")
+    axes.set_xlabel(what)
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
 
 
@@ -276,16 +277,13 @@ def by_layer(scale: str, panels: Mapping[str, Mapping[str, Sequence[float]]]) ->
 
 
 def _draw_by_layer(figure: Figure, data: Mapping[str, Any]) -> None:
-    from matplotlib.ticker import MaxNLocator
-
     panels, colours = data["panels"], [COLOURS["elmo"], COLOURS["baseline"], FAINT]
     for i, panel in enumerate(panels):
         axes = axes_in(figure, 0.5, 0.1, 0.42 + 1.7 * (len(panels) - 1 - i), 0.5 + 1.7 * i)
         for j, (name, scores) in enumerate(panel["lines"].items()):
             colour, dashes = colours[j % len(colours)], DASHES[j % len(DASHES)]
             axes.plot(range(len(scores)), scores, dashes, marker=".", color=colour, label=name)
-        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+        _count(axes, "layer" if i == len(panels) - 1 else "")
         axes.set_title(panel["what"], loc="left")
         if not i:
             axes.legend(**ABOVE | {"bbox_to_anchor": (-0.12, 1.15), "ncols": 3})
-    axes.set_xlabel("layer")

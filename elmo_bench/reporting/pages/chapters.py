@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from elmo_bench.configuration.tables import in_order
 from elmo_bench.records.query import rest
 from elmo_bench.records.record import Record
 from elmo_bench.records.studies import StudyRecord
@@ -119,7 +120,7 @@ def answer(scales: Scales) -> Chapter:
     title = "Does ELMo help, where, and how sure is that?"
     if not found:
         return Chapter("answer", title, ["No task has recorded runs with and without ELMo.", *lacking])
-    tasks = sorted({main.task for mains in found.values() for main in mains})
+    tasks = in_order({main.task for mains in found.values() for main in mains})
     header = ("task", *(f"scale {scale}" for scale in found), "the paper")
     table = Section("The gains as a table", NOTE, header, [_gain_row(task, found) for task in tasks], narrow=True)
     words = [*(_sentences(scale, mains) for scale, mains in found.items()), *lacking]
@@ -141,7 +142,7 @@ def _sentences(scale: str, mains: Sequence[Comparison]) -> str:
         spread = f"{highest} points ({', '.join(each.title for each in mains)})"
     parts = [
         f"Scale {scale}: +ELMo scores higher than the baseline on {higher} of {len(mains)} "
-        f"task{'s' * (len(mains) != 1)}; the gains are {spread}.",
+        f"{'task; the gain is' if len(mains) == 1 else 'tasks; the gains are'} {spread}.",
         *(f"{MEANING[key]}: {', '.join(tasks)}." for key, tasks in by_verdict.items() if tasks),
         *tables.context_in_words(mains),
     ]
@@ -241,14 +242,16 @@ def _at_places(outcomes: Sequence[Outcome]) -> list[tuple[Group, str]]:
 
     They are +ELMo as the task configures it and, for places that it lacks, runs that changed nothing but the place.
     """
-    found: dict[tuple[str, str], tuple[Group, str]] = {}
+    at_places = []
     for outcome in outcomes:
+        found: dict[str, Group] = {}
         moved = [g for g in outcome.groups if g.first.has_elmo and not rest(g.first, {"elmo.where": None})]
         mains = [outcome.main.treated] if outcome.main else []
         for group in [*mains, *moved]:
             for where in group.first.layer_weights:
-                found.setdefault((outcome.task, where), (group, where))
-    return [found[key] for key in sorted(found)]
+                found.setdefault(where, group)
+        at_places += [(found[where], where) for where in sorted(found)]
+    return at_places
 
 
 def _of_other_sources(outcomes: Sequence[Outcome]) -> dict[str, list[tuple[Group, str]]]:
@@ -317,10 +320,10 @@ def cost(scales: Scales) -> Chapter:
 
 def _total(scale: str, outcomes: Sequence[Outcome]) -> str:
     records = [record for outcome in outcomes for record in outcome.records]
-    hours = sum(record.device_seconds for record in records) / 3600
+    took = in_time(sum(record.device_seconds for record in records))
     dirty = sum(bool(record.dirty) for record in records)
     changed = f" {dirty} of them: code with uncommitted changes." if dirty else ""
-    return f"Scale {scale}: {len(records)} recorded runs took {hours:.1f} hours of computing together.{changed}"
+    return f"Scale {scale}: {len(records)} recorded runs took {took} of computing together.{changed}"
 
 
 def _cost_row(group: Group) -> tuple[str, ...]:

@@ -161,27 +161,22 @@ def distinctions(groups: Sequence[list[Record]]) -> list[dict[str, Any]]:
 
     The seed and keys with the same value in all groups are left out. The value is None for a group without the key.
     """
-    settings = [_settings(group[0]) for group in groups]
-    keys = sorted({key for each in settings for key in each})
+    settings = [flat(group[0].settings) for group in groups]
+    keys = sorted({key for each in settings for key in each} - {"seed"})
     different = [key for key in keys if any(each.get(key) != settings[0].get(key) for each in settings)]
     return [{key: each.get(key) for key in different} for each in settings]
 
 
 def other_changes(record: Record, baseline: Record) -> dict[str, Any]:
     """The settings of a run that differ from its baseline's besides ELMo, the biLM and the word vectors' source."""
-    ours, theirs = (_settings(each) for each in (record, baseline))
-    keys = [key for key in sorted({*ours, *theirs}) if key.split(".")[0] not in ("elmo", "bilm", "vectors")]
-    return {key: ours.get(key) for key in keys if ours.get(key) != theirs.get(key)}
+    ours, _ = distinctions([[record], [baseline]])
+    return {key: value for key, value in ours.items() if key.split(".")[0] not in ("elmo", "bilm", "vectors")}
 
 
 def in_words(settings: Mapping[str, Any], most: int = 4) -> list[str]:
     """Settings as key=value, a sha256 cut to eight digits; after `most` of them, only the number of the rest."""
     shown = [f"{key}={short(value)}" for key, value in list(settings.items())[:most]]
     return shown + ([f"{len(settings) - most} more settings"] if len(settings) > most else [])
-
-
-def _settings(record: Record) -> dict[str, Any]:
-    return {key: value for key, value in flat(record.settings).items() if key != "seed"}
 
 
 def short(value: Any) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate, groupby, product
 from typing import Any, NamedTuple
 
+from elmo_bench.configuration.tables import in_order
 from elmo_bench.records.query import CONTEXT_FREE, UNTRAINED, is_control, is_main
 from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import changes_of, with_changes
@@ -156,9 +157,10 @@ def by_place(records: Iterable[Record]) -> list[list[Record]]:
     """The records of each task and scale, in the order of the report."""
     places: dict[tuple[str, str], list[Record]] = {}
     for record in records:
-        places.setdefault((record.scale, record.task), []).append(record)
-    order = {scale: i for i, scale in enumerate(SCALES)}
-    return [places[place] for place in sorted(places, key=lambda place: (order.get(place[0], len(SCALES)), place))]
+        places.setdefault((record.task, record.scale), []).append(record)
+    scales = [*SCALES, *sorted({scale for _, scale in places} - {*SCALES})]
+    tasks = in_order({task for task, _ in places})
+    return [places[task, scale] for scale in scales for task in tasks if (task, scale) in places]
 
 
 def newest_record(records: Sequence[Record]) -> Record:

@@ -191,14 +191,11 @@ def _weight_rows(cell: Cell, layers: int, several: bool) -> list[Row]:
     rows = []
     for place in cell.group.first.layer_weights:
         *each, gamma = mean_weights(cell.group.records, place)
-        marked = (*(_marked(weight, 1 / len(each)) for weight in each), *[""] * (layers - len(each)))
+        even = 1 / len(each)  # the paper shades weights below 1/3, and above twice that
+        marked = [f"{weight:.2f}{' ▼' if weight < even else ' ▲' if weight > 2 * even else ''}" for weight in each]
+        marked += [""] * (layers - len(each))
         rows.append((name, place, *marked, f"{gamma:.2f}", f"{len(cell.group.records)}"))
     return rows
-
-
-def _marked(weight: float, even: float) -> str:
-    """The paper shades weights below an even share, 1/3, and above twice that."""
-    return f"{weight:.2f}" + (" ▼" if weight < even else " ▲" if weight > 2 * even else "")
 
 
 def _cost(cell: Cell, group: Group) -> Row:

@@ -37,8 +37,8 @@ ROWS = ("task", "the paper", "ours", "95 % interval", "p", "verdict", "runs")
 MARKS = {SHOWN: "✓", CONTRADICTED: "✗", OPEN: "~", UNTESTED: ""}
 LEGEND = (
     f"A cell is the difference on test: {MARKS[SHOWN]} shown, {MARKS[CONTRADICTED]} contradicted, {MARKS[OPEN]} not "
-    "shown, – not tested; empty where the paper says nothing. On the report the paper's figure stands below it, and it "
-    "opens to its interval and its runs."
+    "shown, – not tested; empty where the paper says nothing. In report.html the paper's figure stands below it, and "
+    "it opens to its interval and its runs."
 )
 
 
