@@ -197,7 +197,7 @@ def test_figure_2_has_the_weights_of_the_selected_epoch(records):
 
 def test_cost_counts_the_hours_of_a_scale(records):
     words = chapters.cost(by_scale(records)).words
-    assert words[0] == "Scale open: 6 recorded runs took 6 min of computing together."
+    assert words[0] == "Scale open: 6 recorded runs took 9 min of computing together."
 
 
 def test_tasks_stand_in_the_order_of_the_paper():

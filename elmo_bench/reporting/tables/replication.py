@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from math import isinf
 
 from elmo_bench.configuration import tables
@@ -122,13 +123,11 @@ def glance(found: Sequence[Evaluated]) -> Section:
 
 def _rows(each: Evaluated) -> list[dict[str, FindingRow]]:
     """By task; of a task with several candidates, such as two studies of one biLM, each has a row of the table."""
-    rows: list[dict[str, FindingRow]] = []
+    by_task: dict[str, list[FindingRow]] = {}
     for one in each.rows:
-        free = next((row for row in rows if one.task not in row), None)
-        if free is None:
-            rows.append(free := {})
-        free[one.task] = one
-    return rows
+        by_task.setdefault(one.task, []).append(one)
+    rows = zip_longest(*by_task.values())
+    return [{one.task: one for one in row if one} for row in rows]
 
 
 def _cell(each: Evaluated, row: FindingRow) -> Number:

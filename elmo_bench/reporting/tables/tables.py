@@ -186,12 +186,11 @@ def _of_models(each: Comparison) -> list[str]:
 
 def _besides(found: Sequence[Comparison]) -> list[str]:
     """What an arm changes besides ELMo."""
-    lines = []
-    for each in found:
-        if changes := settings_in_words(other_changes(each.treated.first, each.control.first)):
-            arms = f"{_name(each.treated)}, against the {each.control.name}"
-            lines.append(f"{arms}: besides ELMo, it has {', '.join(changes)}.")
-    return lines
+    return [
+        f"{_name(each.treated)}, against the {each.control.name}: besides ELMo, it has {', '.join(changes)}."
+        for each in found
+        if (changes := settings_in_words(other_changes(each.treated.first, each.control.first)))
+    ]
 
 
 def _notes(found: Sequence[Comparison]) -> list[str]:
@@ -205,9 +204,11 @@ def _notes(found: Sequence[Comparison]) -> list[str]:
 
 def _influences(found: Sequence[Comparison]) -> list[str]:
     """The cluster that carries much of a gain, with the row (from 1) that it is about."""
-    known = [(i, each.test.clusters, each.test.influence) for i, each in enumerate(found, start=1)]
-    large = [(i, clusters, one) for i, clusters, one in known if one is not None and one.share > gains.LARGE]
-    return [f"Row {i}, of {clusters}: {gains.influence_in_words(one)}." for i, clusters, one in large]
+    return [
+        f"Row {i}, of {each.test.clusters}: {gains.influence_in_words(one)}."
+        for i, each in enumerate(found, start=1)
+        if (one := each.test.influence) and one.share > gains.LARGE
+    ]
 
 
 def _places(numbers: list[int], rows: int) -> str:
