@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import ending, first_line
 from elmo_bench.text import documents
 from elmo_bench.text.columns import Block, comments_named, read_blocks
-from elmo_bench.text.source import SPLITS, DataSource, Table, check_keys
+from elmo_bench.text.source import DataSource, Table, check_keys
 from elmo_bench.text.tags import TagError, normal
 
 COLUMNS = "of a column file, task.data.word_column and task.data.tag_column number the columns"
@@ -70,24 +71,24 @@ class TaggedFiles:
     def splits(self) -> dict[str, Iterator[TaggedSentence]]:
         """The sentences of all splits. Raises `UserError`, here or as they are read, for what is no such file."""
         check_keys(self.data, *KEYS)
-        if self.source.tabular:
+        tabular = self.source.tabular
+        if tabular:
             if unread := [key for key in OF_COLUMN_FILES if key in self.data]:
                 mend = "of a table, '+task.data.columns={tokens: NAME, tags: NAME}' names the columns"
                 raise UserError(f"task.data.{unread[0]} is for column files; {mend}")
-            return {split: self._of_table(table) for split, table in self.source.load().items()}
-        if self.data.get("tag_names"):
+        elif self.data.get("tag_names"):
             raise UserError(f"task.data.tag_names is for tables; {COLUMNS}")
-        return {split: self._of_split(self.source.path(split)) for split in SPLITS}
+        return {split: self._of(opened, documented=True) for split, opened in self.source.load().items()}
 
     def file(self, path: Path | str, tagged: bool = True) -> Iterator[TaggedSentence]:
         """The sentences of a file; not `tagged`: their words, whatever the tags. Raises `UserError` as `splits`."""
-        table = self.source.table(path)
-        return self._of_blocks(self._blocks(path, tagged), tagged) if table is None else self._of_table(table, tagged)
+        return self._of(self.source.open(path), tagged)
 
-    def _of_split(self, path: Path) -> Iterator[TaggedSentence]:
-        blocks = self._blocks(path)
-        for sentence, document in zip(self._of_blocks(blocks), documents.of_blocks(blocks), strict=True):
-            yield sentence._replace(document=document)
+    def _of(self, opened: Table | Path, tagged: bool = True, documented: bool = False) -> Iterator[TaggedSentence]:
+        if not isinstance(opened, Path):
+            return self._of_table(opened, tagged)
+        blocks = self._blocks(opened, tagged)
+        return self._of_blocks(blocks, tagged, documents.of_blocks(blocks) if documented else repeat(""))
 
     def _blocks(self, path: Path | str, tagged: bool = True) -> list[Block]:
         blocks = list(read_blocks(path, comment=self.data.get("comment"), minimum=2 if tagged else 1))
@@ -98,15 +99,15 @@ class TaggedFiles:
             print(f"{path}: {what}; are the empty lines right? {expected}", file=sys.stderr)
         return blocks
 
-    def _of_blocks(self, blocks: list[Block], tagged: bool = True) -> Iterator[TaggedSentence]:
+    def _of_blocks(self, blocks: list[Block], tagged: bool, named: Iterable[str]) -> Iterator[TaggedSentence]:
         word, tag = self.data.get("word_column", 0), self.data.get("tag_column", -1)
         if "word_column" not in self.data and blocks:
             _check_numbers(blocks)
         if not tagged:
             _check_text(blocks, tag)
-        for block in blocks:
+        for block, document in zip(blocks, named, strict=False):
             tags = self._named(block.column(tag)) if tagged else None
-            yield TaggedSentence(block.column(word), tags, block.path, block.lines)
+            yield TaggedSentence(block.column(word), tags, block.path, block.lines, document)
 
     def _named(self, tags: list[str]) -> list[str]:
         """The tags with the types that `task.data.labels` gives them."""

@@ -13,7 +13,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import ending, open_text
 from elmo_bench.text.labels import NO_GOLD, Labels
-from elmo_bench.text.source import DataSource, Table
+from elmo_bench.text.source import Table
 
 LABELS = ("entailment", "neutral", "contradiction")  # in the order of the hub's numbers
 COLUMNS = ("gold_label", "sentence1", "sentence2")  # of both file formats, with the release's names
@@ -43,18 +43,16 @@ def labels(data: Mapping[str, Any]) -> Labels:
     return Labels(LABELS, given=data.get("labels"))
 
 
-def read_file(source: DataSource, path: Path, labelled: bool = True) -> Iterator[Pair]:
-    """The pairs of a file, a table or one of SNLI's own; not `labelled`: whatever the labels.
+def read(opened: Table | Path, known: Labels, labelled: bool = True) -> Iterator[Pair]:
+    """The pairs of a file of SNLI, or of a table of premise, hypothesis and label; not `labelled`: whatever the labels.
 
     Raises:
-        UserError: as `read_pairs` and `of_table`.
+        UserError: as `read_pairs`; other columns.
     """
-    table, known = source.table(path), labels(source.data)
-    return read_pairs(path, known, labelled) if table is None else of_table(table, known, labelled)
+    return read_pairs(opened, known, labelled) if isinstance(opened, Path) else _of_table(opened, known, labelled)
 
 
-def of_table(table: Table, known: Labels, labelled: bool = True) -> Iterator[Pair]:
-    """The pairs of a table with the columns premise, hypothesis and label. Raises `UserError` for other columns."""
+def _of_table(table: Table, known: Labels, labelled: bool) -> Iterator[Pair]:
     table.require("premise", "hypothesis", *["label"] * labelled)
     given = known.of_table(table) if labelled else repeat(NO_GOLD, len(table.rows))
     columns = given, table.texts("premise"), table.texts("hypothesis")

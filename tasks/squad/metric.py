@@ -108,8 +108,8 @@ def score(gold: Path | str, predictions: Path | str, data: Mapping[str, Any] | N
 
 def _predicted(path: Path | str, source: DataSource) -> dict[str, Any]:
     """The answer of each question: of a table its first one."""
-    if (table := source.table(path)) is not None:
-        return {id: (texts or [None])[0] for id, texts in _rows(table)}
+    if not isinstance(opened := source.open(path), Path):
+        return {id: (texts or [None])[0] for id, texts in _rows(opened)}
     answers = read_json(path)
     if not isinstance(answers, dict):
         raise UserError("not a JSON object {id: answer}", path)
@@ -125,8 +125,8 @@ def _rows(table: Table) -> Iterator[tuple[str, list[str]]]:
 def _golds(path: Path | str, source: DataSource) -> Iterator[tuple[str, list[str]]]:
     """Id and gold answers of every question; nothing else of the file is looked at."""
     seen: set[str] = set()
-    table = source.table(path)
-    pairs = _release(read_json(path), path) if table is None else _rows(table)
+    opened = source.open(path)
+    pairs = _release(read_json(path), path) if isinstance(opened, Path) else _rows(opened)
     for id, golds in pairs:
         if not isinstance(id, str) or not all(isinstance(text, str) for text in golds):
             raise UserError(f"question {id}: the id or an answer is no text", path)

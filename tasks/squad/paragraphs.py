@@ -47,6 +47,11 @@ def is_release(path: Path) -> bool:
     return ending(path) == ".json" and not begins_array(first_line(path))
 
 
+def read(opened: Table | Path, answered: bool = True) -> list[Paragraph]:
+    """The paragraphs of a file of SQuAD or of a table. Raises `UserError` as `read_paragraphs` and `from_table`."""
+    return read_paragraphs(opened, answered) if isinstance(opened, Path) else from_table(opened, answered)
+
+
 def read_paragraphs(path: str | PathLike[str], answered: bool = True) -> list[Paragraph]:
     """All paragraphs of a SQuAD v1.1 file, in the order of the file; its ids may be whole numbers.
 

@@ -18,11 +18,11 @@ from elmo_bench.text import tokenizer
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import has_words
-from elmo_bench.text.source import SPLITS, DataSource, check_keys, mapped
+from elmo_bench.text.source import SPLITS, DataSource, check_keys, mapped, with_inputs
 from elmo_bench.text.tokenizer import TextWord
 from elmo_bench.text.vocabulary import Vocabulary
 
-from .paragraphs import Paragraph, chosen, from_table, is_release, numbered, parted, read_paragraphs
+from .paragraphs import Paragraph, chosen, is_release, numbered, parted, read
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict, Features
@@ -126,14 +126,10 @@ class SquadReader:
     def _paragraphs(self) -> dict[str, list[Paragraph]]:
         data = self.source.data
         named = {split: theirs for split, theirs in SPLITS.items() if split != "dev" or data.get("dev")}
-        if self.source.tabular and not self.source.from_hub:
-            paragraphs = {split: from_table(table) for split, table in self.source.load(named).items()}
-        elif self.source.from_hub:
-            paragraphs = {split: from_table(table) for split, table in self.source.load(HUB_SPLITS).items()}
-            if data.get("dev"):
-                paragraphs["dev"] = read_paragraphs(self.source.path("dev"))
-        else:
-            paragraphs = {split: read_paragraphs(self.source.path(split)) for split in named}
+        opened = self.source.load(HUB_SPLITS if self.source.from_hub else named)
+        if self.source.from_hub and data.get("dev"):
+            opened["dev"] = self.source.path("dev")
+        paragraphs = {split: read(each) for split, each in opened.items()}
         if "dev" not in paragraphs:
             paragraphs["train"], paragraphs["dev"] = parted(paragraphs["train"], self.held_out, self.draw)
         return paragraphs
@@ -240,14 +236,13 @@ class SquadReader:
         Raises:
             UserError: as `read_paragraphs` and `from_table`.
         """
-        table = self.source.table(path)
-        found = read_paragraphs(path, answered=False) if table is None else from_table(table, answered=False)
+        opened = self.source.open(path)
         rows = [
             self._asked(paragraph.context, question.text, question.id, self.apart)
-            for paragraph in found
+            for paragraph in read(opened, answered=False)
             for question in paragraph.questions
         ]
-        return rows if table is None else [row | {"input": table.row(number)} for number, row in enumerate(rows)]
+        return with_inputs(rows, opened)
 
     def _asked(self, context: str, question: str, id: str, apart: bool) -> Row:
         words = [word.form for word in tokenizer.words(question, apart)]
