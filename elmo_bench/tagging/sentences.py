@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage.files import ending, first_line
 from elmo_bench.text import documents
 from elmo_bench.text.columns import Block, comments_named, read_blocks
 from elmo_bench.text.source import DataSource, Table, check_keys
-from elmo_bench.text.tags import TagError, normal
+from elmo_bench.text.tags import TagError, normals
 
 COLUMNS = "of a column file, task.data.word_column and task.data.tag_column number the columns"
 OF_COLUMN_FILES = ("word_column", "tag_column", "comment")  # keys of `task.data`
@@ -42,13 +41,10 @@ class TaggedSentence(NamedTuple):
 
     def normal(self, number: int) -> list[str]:
         """Its tags, with the letters of BIOES for those of BILOU. Raises `UserError` for one of no known scheme."""
-        clean = []
-        for index, tag in enumerate(self.tags or ()):
-            try:
-                clean.append(normal(tag))
-            except ValueError as error:
-                raise self.fault(TagError(str(error), number, index)) from None
-        return clean
+        try:
+            return normals(self.tags or (), number)
+        except TagError as error:
+            raise self.fault(error) from None
 
 
 class TaggedFiles:
@@ -96,7 +92,7 @@ class TaggedFiles:
         if words > LONG * sentences or sentences == words > 1:
             what = f"{sentences} sentence{'s' * (sentences > 1)} of {words} words"
             expected = "an empty line stands after each sentence, and nowhere else"
-            print(f"{path}: {what}; are the empty lines right? {expected}", file=sys.stderr)
+            notice(f"{what}; are the empty lines right? {expected}", path)
         return blocks
 
     def _of_blocks(self, blocks: list[Block], tagged: bool, named: Iterable[str]) -> Iterator[TaggedSentence]:
@@ -129,7 +125,7 @@ class TaggedFiles:
             if words:
                 yield TaggedSentence(words, tags and self._named(tags), table.path, None, input=table.row(row))
         if empty:
-            print(f"{table.path or table.split}: left out {empty} rows without words", file=sys.stderr)
+            notice(f"left out {empty} rows without words", table.path or table.split)
 
     def _tags(self, table: Table, column: str) -> Iterator[list[str]]:
         feature = getattr(table.rows.features[column], "feature", None)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import UserError, notice
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.labels import NO_GOLD
@@ -85,8 +84,7 @@ class SnliReader:
             else:
                 raise pair.fault("a sentence of the pair is empty; correct the file")
         if unlabelled or empty:
-            print(f"snli {split}: left out {unlabelled} pairs without a gold label, {empty} with an empty sentence",
-                  file=sys.stderr)  # fmt: skip
+            notice(f"snli {split}: left out {unlabelled} pairs without a gold label, {empty} with an empty sentence")
         if not rows:
             raise UserError(f"no labelled pair for {split}", None if self.source.from_hub else self.source.path(split))
         return rows

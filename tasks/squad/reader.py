@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
 from elmo_bench.configuration.checks import one_of
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage import json_text
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import tokenizer
@@ -118,7 +117,7 @@ class SquadReader:
         paragraphs["train"] = part.of(paragraphs["train"], "paragraphs", lambda paragraph: len(paragraph.questions))
         words: Counter[str] = Counter()
         splits = {split: self._split(paragraphs.pop(split), split, words) for split in ("train", "dev", "test")}
-        self._make_vocabularies(words)
+        self.vocabularies = Vocabulary.of_words(words, self.min_count, self.char_min_count, self.lower)
         from datasets import DatasetDict
 
         return DatasetDict(splits)  # type: ignore[arg-type]
@@ -140,10 +139,9 @@ class SquadReader:
         dataset = mapped(counted(rows, words) if split == "train" else rows, _features(ends=not self.apart))
         off = self.off_borders[split]
         example = f", e.g. of question {off[0]}" if off else ""
-        print(
+        notice(
             f"squad {split}: {len(dataset)} questions about {len(paragraphs)} paragraphs; {len(off)} answers "
             f"({100 * len(off) / max(len(dataset), 1):.1f} %) begin or end inside a word{example}",
-            file=sys.stderr,
         )
         return dataset
 
@@ -168,32 +166,20 @@ class SquadReader:
 
     def _window(self, context: Context, span: Sequence[int] | None, limit: int | None) -> Row:
         """The part of a context that a row keeps, as sentences, with the starts of its words and the span in it."""
-        lengths = context.sentences
-        first, last = 0, len(lengths)
+        lengths, first, last = context.sentences, 0, None
         if limit is not None and span is not None:
             first, last = window(lengths, span, limit)
-        begin, pieces = sum(lengths[:first]), []
-        kept = lengths[first:last]
-        for length in kept if self.sequence == "sentence" else [sum(kept)]:
-            pieces.append([word.form for word in context.words[begin : begin + length]])
-            begin += length
-        skipped = sum(lengths[:first])
-        words = context.words[skipped:begin]
+        skipped, kept = sum(lengths[:first]), lengths[first:last]
+        words = context.words[skipped : skipped + sum(kept)]
+        forms = iter(words)
+        pieces = [
+            [word.form for word in islice(forms, length)]
+            for length in (kept if self.sequence == "sentence" else [sum(kept)])
+        ]
         row: Row = {"context": pieces, "starts": [word.start for word in words]}
         if not context.apart:
             row["ends"] = [word.end for word in words]
         return row | {"span": span and [span[0] - skipped, span[1] - skipped]}
-
-    def _make_vocabularies(self, words: Counter[str]) -> None:
-        """From the number of each word in the training rows."""
-        chars: Counter[str] = Counter()
-        for word, number in words.items():
-            for char in word:
-                chars[char] += number
-        self.vocabularies = {
-            "words": Vocabulary.count(words, self.min_count, self.lower),
-            "chars": Vocabulary.count(chars, self.char_min_count),
-        }
 
     # Batches.
 
