@@ -22,7 +22,7 @@ from elmo_bench.text.columns import write_rows
 from elmo_bench.text.conll2012 import END, FRAME, LEMMA, PARSE, POS, WORD, begin, write_sentence
 from elmo_bench.text.tags import Span, encode
 
-Columns = dict[int, Sequence[str]]
+Columns = tuple[dict[int, Sequence[str]], list[list[str]]]  # by their numbers; those of arguments
 
 
 def _ner(split: str, items: list[Sentence]) -> str:
@@ -38,7 +38,7 @@ def _srl(split: str, items: list[Sentence]) -> str:
     return _conll(split, [map(_propositions, items[i : i + 20]) for i in range(0, len(items), 20)])
 
 
-def _propositions(told: Sentence) -> tuple[Columns, list[list[str]]]:
+def _propositions(told: Sentence) -> Columns:
     """The columns of a sentence, and those of its predicates' arguments."""
     size = len(told.words)
     verbs = [(i, word.event) for i, word in enumerate(told.words) if word.event]
@@ -55,7 +55,7 @@ def _coref(split: str, items: list[list[Sentence]]) -> str:
     return _conll(split, map(_clusters, items))
 
 
-def _clusters(story: list[Sentence]) -> Iterator[tuple[Columns, list[list[str]]]]:
+def _clusters(story: list[Sentence]) -> Iterator[Columns]:
     sizes = Counter(span.type for told in story for span in told.spans[MENTION])
     ids: dict[str, int] = {}
     for told in story:
@@ -65,7 +65,7 @@ def _clusters(story: list[Sentence]) -> Iterator[tuple[Columns, list[list[str]]]
         yield {WORD: told.forms, POS: ["XX"] * size, -1: write_mentions(numbered, size)}, []
 
 
-def _conll(split: str, documents: Iterable[Iterable[tuple[Columns, list[list[str]]]]]) -> str:
+def _conll(split: str, documents: Iterable[Iterable[Columns]]) -> str:
     lines = []
     for n, document in enumerate(documents):
         name = f"mini/{split}_{n:04}"
