@@ -16,7 +16,6 @@ from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage.files import open_text
 
 DOCSTART = "-DOCSTART-"
-REMOVE = "remove them"  # what to do about comments where no key names them
 _FIELDS = re.compile(r"[^ \t]+").findall  # not str.split: a no-break space may stand inside a word
 
 

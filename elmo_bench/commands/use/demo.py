@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -11,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from elmo_bench.commands.use.compare import cosines, place
+from elmo_bench.commands.use.predict import packages
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import Argument, Command, flag, whole
 
@@ -44,18 +44,10 @@ Span = tuple[int, int, str]  # characters [start, end) of a text, and what they 
 
 def examples() -> dict[str, list[dict[str, Any]]]:
     """Inputs to begin with, by task: `EXAMPLES` of its package, JSON objects as `predict` takes them."""
-    from omegaconf import OmegaConf
-
-    from elmo_bench.configuration import pages
     from elmo_bench.configuration.tables import in_order
-    from elmo_bench.system import code
 
-    found = {}
-    for task in in_order(pages.tasks()):
-        reader = OmegaConf.select(pages.read(pages.page(task)), "task.reader._target_") or "."
-        package = importlib.import_module(code.located(reader.rsplit(".", 2)[0]))
-        found[task] = getattr(package, "EXAMPLES", [])
-    return {task: rows for task, rows in found.items() if rows}
+    found = {task: rows for task, package in packages() if (rows := getattr(package, "EXAMPLES", []))}
+    return {task: found[task] for task in in_order(found)}
 
 
 # The answer, marked in the text.
