@@ -205,7 +205,8 @@ class CorefReader:
             seen.add(key)
             mentions = [Span(str(i), m[0], m[1] + 1) for i, each in enumerate(prediction["clusters"]) for m in each]
             words = sum(map(len, row["sentences"]))
-            columns = iter(zip(write_mentions(mentions, words), row["speakers"], strict=True))
+            speakers = row.get("speakers") or ["-"] * words
+            columns = iter(zip(write_mentions(mentions, words), speakers, strict=True))
             lines.append(conll2012.begin(name, part))
             for sentence in row["sentences"]:
                 cells, speakers = zip(*islice(columns, len(sentence)), strict=True)

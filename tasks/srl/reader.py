@@ -179,10 +179,10 @@ class SrlReader:
                     each for each in named if self.chosen == "all" or pos[each.index] == "-" or is_verb(pos[each.index])
                 ]
                 left_out += len(named) - len(found)
-                row = {"tokens": sentence.words, "predicates": [each.index for each in found]}
-                row |= {"lemmas": [each.lemma for each in found], "frames": [each.frame for each in found]}
                 place = {"document": document.name, "part": document.part}
-                rows.append(row | place | {"input": place})
+                place |= {"predicates": [each.index for each in found], "lemmas": [each.lemma for each in found]}
+                senses = {"senses": [each.frame for each in found]}
+                rows.append({"tokens": sentence.words} | senses | place | {"input": place})
         if left_out:
             told = f"{left_out} predicates are no verbs and left out, as in training (task.data.predicates=verbs)"
             notice(told, path)
@@ -205,7 +205,7 @@ class SrlReader:
             lemmas, frames = ["-"] * len(words), ["-"] * len(words)
             for number, place in enumerate(places):
                 lemmas[place] = row["lemmas"][number] if "lemmas" in row else words[place]
-                frames[place] = row["frames"][number] if "frames" in row else "01"
+                frames[place] = row["senses"][number] if "senses" in row else "01"
             answers = sorted(prediction["frames"], key=itemgetter("predicate"))
             found = [[Span(a["label"], a["start"], a["end"]) for a in each["arguments"]] for each in answers]
             columns = {WORD: words, LEMMA: lemmas, FRAME: frames}

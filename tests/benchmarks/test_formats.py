@@ -244,8 +244,10 @@ def test_an_empty_last_line_is_no_row_and_one_between_is_refused(tmp_path):
 def test_rows_keep_what_names_them(tmp_path):
     path = tmp_path / "a.conll"
     path.write_text(CONLL)
-    for task in ("srl", "coref"):
-        assert READERS[task]({}).from_file(str(path))[0]["input"] == {"document": "a", "part": "000"}
+    place = {"document": "a", "part": "000"}
+    assert READERS["coref"]({}).from_file(str(path))[0]["input"] == place
+    predicates = {"predicates": [1], "lemmas": ["sing"]}  # with them the JSON lines can be predicted and scored again
+    assert READERS["srl"]({}).from_file(str(path))[0]["input"] == place | predicates
     row = {"gold_label": "neutral", "sentence1": "a", "sentence2": "b", "pairID": "7"}
     path = tmp_path / "a.tsv"
     path.write_text("\n".join("\t".join(cells) for cells in (row, row.values())))

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import tempfile
 from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
@@ -28,7 +31,7 @@ COMMAND = Command(
     (("task=ner gold=test.iob2 predictions=answers.iob2", "prints precision, recall and F1 in percent"),),
     (
         "The files are in the format of the benchmark's official scorer, described in tasks/TASK/README.md, or in one "
-        "that training reads. No model is needed.",
+        "that training reads; predictions may also be the JSON lines of predict. No model is needed.",
     ),
     page="predicting",
 )
@@ -39,36 +42,58 @@ def score(task: str, gold: str, predictions: str, data: Mapping[str, Any] | None
 
     Args:
         task: its name.
-        gold, predictions: paths.
+        gold, predictions: paths; the predictions may be the JSON lines that `predict` writes.
         data: keys of `task.data` that say how files are read: columns, labels, word_column, ...
 
     Raises:
         UserError: a key that the task does not know,
-            an unknown task, a missing or malformed file (with its line), answers as JSON lines.
+            an unknown task, a missing or malformed file (with its line).
     """
     scorer = find(task)
     for path in (gold, predictions):
         files.check(path)
-    _check_format(predictions)
-    if not data:
-        return scorer(gold, predictions)
-    if "data" not in inspect.signature(scorer).parameters:
+    known = "data" in inspect.signature(scorer).parameters
+    if data and not known:
         raise UserError(f"task.data.{next(iter(data))}: the files of {task} are read without keys")
-    return scorer(gold, predictions, data=data)
+    scored = partial(scorer, gold, **({"data": data} if known else {}))
+    if not (lines := _answers(predictions)):
+        return scored(predictions)
+    with tempfile.TemporaryDirectory() as folder:
+        official = Path(folder, Path(predictions).name).with_suffix("")
+        official.write_text(_official(task, lines, predictions), encoding="utf-8")
+        try:
+            return scored(str(official))
+        except UserError as error:
+            raise UserError(error.message, predictions) from None
 
 
-def _check_format(predictions: str) -> None:
-    """Raises `UserError` for the JSON lines of `predict`, each of which has its answer under the key "prediction"."""
-    if files.ending(predictions) == ".parquet":
-        return
-    with files.open_text(predictions) as lines:
-        first = next(lines, "")
+def _answers(path: str) -> list[dict[str, Any]]:
+    """The JSON objects that `predict` has written, each with its answer under "prediction"; none in another file."""
+    if files.ending(path) != ".jsonl":
+        return []
+    from elmo_bench.trained.prediction import read_lines
+
+    rows = [row for _, row in read_lines(path)]
+    return rows if rows and isinstance(rows[0], dict) and "prediction" in rows[0] else []
+
+
+def _official(task: str, lines: list[dict[str, Any]], path: str) -> str:
+    """The same answers as the reader of the task writes them for the official scorer."""
+    from hydra.utils import instantiate
+
+    block: Any = OmegaConf.to_container(pages.read(pages.page(task)), resolve=False)
+    reader = instantiate(block["task"]["reader"] | {"data": {}})
+    rows, answers = [], []
+    for number, line in enumerate(lines, start=1):
+        answer = line.get("prediction")
+        if not isinstance(answer, dict):
+            raise UserError('no object under "prediction"', path, number)
+        rows.append(line | answer)
+        answers.append(next((answer[key] for key in ("tags", "label") if key in answer), answer))
     try:
-        row = json_text.parse(first) if json_text.begins_object(first) else None
-    except ValueError:
-        return  # an object of several lines
-    if isinstance(row, dict) and "prediction" in row:
-        raise UserError("JSON lines of predict; its format=official writes the file that is scored", predictions, 1)
+        return reader.official(answers, rows)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"these are no answers of {task} ({type(error).__name__}: {error})", path) from None
 
 
 def find(task: str) -> Callable[..., dict[str, float]]:
