@@ -38,8 +38,9 @@ COMMAND = Command(
     (
         Argument("task", "use the trained head in models_root/heads; with checkpoint: its task", None, "NAME"),
         Argument("checkpoint", "of a run; its record gives the path, relative to results_root", None, "FILE.ckpt"),
-        Argument("input", "JSON objects, a line each or an array; any file that training reads", value="FILE"),
-        Argument("output", "one line for each line of the input, in its order", value="FILE"),
+        Argument("text", "one text, in quotation marks; or instead", None, "'...'"),
+        Argument("input", "JSON objects, plain text, any file that training reads; - for a pipe", None, "FILE"),
+        Argument("output", "one line for each row of the input, in its order; by default printed", None, "FILE"),
         Argument("format", "json, as by default, or official (see above)", None, "NAME", Choice("json", "official")),
         Argument("models_root", "folder of heads and their biLMs; by default models/", None, "FOLDER"),
         Argument("bilm.options", "the biLM's options file, if it has moved", None, "FILE"),
@@ -51,7 +52,8 @@ COMMAND = Command(
         DATA,
     ),
     (
-        ("task=ner input=in.jsonl output=out.jsonl", "the head that comes with the project"),
+        ("task=ner text='Ida sang in Oslo.'", "the head that comes with the project"),
+        ("task=ner input=in.jsonl output=out.jsonl", ""),
         ("checkpoint=results/own/work/.../best.ckpt input=in.jsonl output=out.jsonl", ""),
         ("checkpoint=results/own/work/.../best.ckpt input=in.jsonl output=answers.txt format=official", "for `score`"),
     ),
@@ -59,8 +61,9 @@ COMMAND = Command(
         "format=json: each line is a JSON object that repeats the input as it is and adds the model's answer under the "
         'key "prediction": labels by name, with probabilities where the model has any, and the words of text that was '
         "tokenized. format=official: a file that `score` and the official scorer read.",
-        "The input may also be a table or a file of the data set, with answers or without: columns, trees, SNLI's "
-        "files, SQuAD's .json. SQuAD's output is official if it is named .json, unless you type format=json.",
+        "JSON objects stand a line each, or in an array. The input may also be a table or a file of the data set, with "
+        "answers or without: columns, trees, SNLI's files, SQuAD's .json; or plain text named .txt. SQuAD's output is "
+        "official if it is named .json, unless you type format=json.",
     ),
     more=formats,
     page="predicting",
@@ -71,4 +74,5 @@ def main() -> None:
     """The entry point."""
     given = COMMAND.parse()
     number = predict(**given)
-    print(f"{number} prediction{'s' * (number != 1)} in {given['output']}", file=sys.stderr)
+    if given["output"] is not None:
+        print(f"{number} prediction{'s' * (number != 1)} in {given['output']}", file=sys.stderr)
