@@ -230,13 +230,11 @@ def _texts(trained: Trained, path: str) -> list[tuple[dict[str, Any], Any]]:
 
 
 def _check_named(path: str | None, task: str | None, models_root: str | None) -> None:
-    """Raises `UserError` unless there is a checkpoint, or a trained head of the task."""
+    """Raises `UserError` unless a checkpoint is named, or the task of a trained head."""
     if path is not None and models_root is not None:
         raise UserError("checkpoint=... is a model by itself: leave out models_root")
     if path is None and task is None:
         raise UserError("missing argument checkpoint=... (of a run), or task=... (the trained head of a task)")
-    if path is None and task is not None:
-        heads.find(task, models_root)
 
 
 def _has_rows(path: str, own: frozenset[str]) -> bool:
