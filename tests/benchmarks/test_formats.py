@@ -257,6 +257,18 @@ def test_rows_keep_what_names_them(tmp_path):
 # Columns.
 
 
+def test_missing_empty_lines_are_told_and_a_split_of_one_long_sentence_is_refused(tmp_path, capsys):
+    path = tmp_path / "a.iob2"
+    files = {"train": str(path), "dev": str(path), "test": str(path)}
+    for text, told in (("Ida O\n" * 101, "1 sentence of 101 words"), ("Ida O\n\n" * 3, "3 sentences of 3 words")):
+        path.write_text(text)
+        NerReader({}).from_file(str(path))
+        assert f"a.iob2: {told}; are the empty lines right?" in capsys.readouterr().err
+    path.write_text("Ida O\n" * 101)
+    with pytest.raises(UserError, match=r"a\.iob2: 1 sentence of 101 words; are the empty lines right\?"):
+        NerReader(files).load()
+
+
 def test_a_separator_at_the_end_of_the_lines_is_no_column(tmp_path):
     clean, tabs, mixed = (tmp_path / name for name in ("clean", "tabs", "mixed"))
     text = CONLL.replace("#begin document", "#begin~document").replace("#end d", "#end~d")
