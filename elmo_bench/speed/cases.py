@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,8 +25,6 @@ from elmo_bench.layers.source import Sentences
 from elmo_bench.nn.numerics import clip, gradient_norm
 from elmo_bench.running.build import build
 from elmo_bench.running.module import BenchModule
-from elmo_bench.system.storage import json_text
-from elmo_bench.system.storage.files import write_text
 from elmo_bench.task import Batch, Reader, Row, Samples
 from elmo_bench.text.batching import BucketSampler
 from elmo_bench.text.tokens import lengths, sentences_of
@@ -89,11 +86,6 @@ def choose(task: str, data: Sequence[str], scale: str = "paper", number: int = 0
         "rows": {split: len(splits[split]) for split in ("train", "dev")},
         "epoch": len(epoch),
     }
-
-
-def write(chosen: Chosen, file: Path) -> None:
-    """Writes what `choose` returned, as JSON."""
-    write_text(file, json_text.dumps(chosen))
 
 
 def sampled(reader: Reader, rows: list[Row]) -> list[Row]:

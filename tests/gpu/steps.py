@@ -35,7 +35,7 @@ def on_device(case: Case, place: torch.device, precision: str, rounds: int) -> R
 
     for _ in range(WARM):
         train(case.batches)
-    training = measure.seconds(lambda: train(others), place, rounds)
+    training = measure.seconds(lambda: train(others), rounds)
     rows = sum(len(batch.rows) for batch in others)
     row = {
         "task": case.task.name, "arm": case.arm, "precision": precision, "rows_a_step": rows / len(others),
@@ -87,7 +87,7 @@ def _answering(
             with autocast(place, precision):
                 module.predict_step(moved(module, batch))
 
-    return measure.seconds(work, place, rounds)
+    return measure.seconds(work, rounds)
 
 
 def hours(case: Case, training: float, answering: float) -> Row:

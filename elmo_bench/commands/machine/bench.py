@@ -67,8 +67,7 @@ def measured(data_root: Path | None, only: list[str] | None) -> dict[str, Any]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from elmo_bench.speed.bench import PLAN, bench
-    from elmo_bench.speed.tables import show
+    from elmo_bench.speed.bench import PLAN, bench, show
 
     torch.set_num_threads(machine.cores())
     only, progress = only or list(PARTS), Console(stderr=True)
