@@ -15,8 +15,8 @@ from pathlib import Path
 
 from hydra.utils import get_object
 
-from elmo_bench.sources.fetch import SourcePlaces, obtain
-from elmo_bench.sources.pages import DataSet, Given
+from elmo_bench.sources.fetch import SourcePlaces, made_folder, missing, obtain
+from elmo_bench.sources.pages import DataSet, Given, makers
 from elmo_bench.system import code
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.places import LICENCES
@@ -28,6 +28,28 @@ from elmo_bench.text.columns import Block, read_blocks
 from elmo_bench.text.conll2012 import find_files
 
 HEAD = "The data sets in this folder, their sources and licences. Keep this file with them, as most licences ask.\n"
+
+
+def with_needed(
+    chosen: Mapping[str, DataSet], known: Mapping[str, DataSet], roots: Mapping[str, Path], places: SourcePlaces
+) -> dict[str, DataSet]:
+    """The chosen data sets, behind those of whose files one of them is made, if these files are not here."""
+    wanted = [page for page in chosen.values() if not is_made(page, roots[page.root])]
+    absent = [one for page in wanted for one in page.sources.values() if one.is_made and not made_folder(one, places)]
+    needed = {name: page for source in absent for name, page in makers(known, source).items()}
+    return {**needed, **chosen}
+
+
+def made_or_checked(page: DataSet, root: Path, places: SourcePlaces) -> str:
+    """Makes a data set, unless it is there or has to be given, and says which. Raises `UserError` as `make`."""
+    if page.given is not None:
+        check_given(page.given, root)
+    elif not is_made(page, root):
+        if places.offline is not None and (absent := missing(page.sources.values(), places.offline)):
+            raise UserError("files are missing", faults=absent)
+        make(page, root, places)
+        return "made"
+    return "there, and as it should be"
 
 
 def is_made(page: DataSet, root: Path) -> bool:
