@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -132,6 +133,7 @@ def whole_number(cell: Any) -> Any:
     return int(number) if number.is_integer() and not isinstance(cell, bool) else cell
 
 
+@dataclass(eq=False)
 class DataSource:
     """The `data` of a task's configuration for one scale.
 
@@ -143,15 +145,13 @@ class DataSource:
         otherwise: what to do about {columns} where the files are no tables, for error messages.
     """
 
-    def __init__(
-        self,
-        data: Mapping[str, Any],
-        instead: str = "task.data.folder=DIR",
-        native: Callable[[Path], bool] = lambda path: False,
-        otherwise: str = "leave it out",
-    ):
-        self.otherwise = otherwise
-        self.data, self.native, self.hint = dict(data), native, f"give {instead} to read files instead"
+    data: Mapping[str, Any]
+    instead: str = "task.data.folder=DIR"
+    native: Callable[[Path], bool] = lambda path: False
+    otherwise: str = "leave it out"
+
+    def __post_init__(self):
+        self.hint = f"give {self.instead} to read files instead"
         self.columns: dict[str, str] = dict(self.data.get("columns") or {})
 
     @property
