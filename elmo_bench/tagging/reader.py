@@ -11,11 +11,10 @@ from elmo_bench.system.errors import UserError, notice
 from elmo_bench.tagging.sentences import KEYS, TaggedFiles, TaggedSentence
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import documents, tags
-from elmo_bench.text.batching import pad
+from elmo_bench.text.batching import TextReader, pad
 from elmo_bench.text.columns import write_rows
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import sentence_of
-from elmo_bench.text.reader import TextReader
 from elmo_bench.text.source import tables
 from elmo_bench.text.vocabulary import Vocabulary
 

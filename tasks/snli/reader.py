@@ -10,9 +10,9 @@ import torch
 
 from elmo_bench.system.errors import UserError, notice
 from elmo_bench.task import Batch, Row
+from elmo_bench.text.batching import TextReader
 from elmo_bench.text.labels import NO_GOLD
 from elmo_bench.text.part import WHOLE, Part
-from elmo_bench.text.reader import TextReader
 from elmo_bench.text.source import DataSource, check_keys, tables
 from elmo_bench.text.tokenizer import compounds, words
 from elmo_bench.text.vocabulary import Vocabulary

@@ -15,9 +15,9 @@ from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage import json_text
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import tokenizer
+from elmo_bench.text.batching import TextReader
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import has_words
-from elmo_bench.text.reader import TextReader
 from elmo_bench.text.source import SPLITS, DataSource, check_keys, mapped, with_inputs
 from elmo_bench.text.tokenizer import TextWord
 from elmo_bench.text.vocabulary import Vocabulary

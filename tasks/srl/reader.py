@@ -14,12 +14,11 @@ from elmo_bench.configuration.checks import one_of, whole
 from elmo_bench.system.errors import UserError, notice
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import conll2012, documents, tags
-from elmo_bench.text.batching import pad
+from elmo_bench.text.batching import TextReader, pad
 from elmo_bench.text.brackets import write_spans
 from elmo_bench.text.conll2012 import END, FRAME, LEMMA, ONLY_VERBS, WORD
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import are_words, sentence_of
-from elmo_bench.text.reader import TextReader
 from elmo_bench.text.source import FILES, SPLITS, check_keys, tables
 from elmo_bench.text.tags import Span
 from elmo_bench.text.vocabulary import Vocabulary, tell_known

@@ -14,10 +14,10 @@ from elmo_bench.configuration.checks import one_of, whole
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.task import Batch, Row
+from elmo_bench.text.batching import TextReader
 from elmo_bench.text.labels import NO_GOLD
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import tokens_of
-from elmo_bench.text.reader import TextReader
 from elmo_bench.text.source import DataSource, Table, check_keys, tables, with_inputs
 from elmo_bench.text.tokenizer import compounds, words
 from elmo_bench.text.trees import Node, Tree, TreeError, read_trees, unescaped
