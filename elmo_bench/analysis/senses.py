@@ -1,4 +1,4 @@
-"""Text with word senses, in three formats: plain columns, the XML of Raganato et al. 2017, generated text.
+"""Text with word senses, in three formats: plain columns, the XML of Raganato et al. 2017, generated text; inventories.
 
 Columns: word, part of speech, lemma, sense keys (joined by ";"; "-": none), sense numbers of WordNet. A multiword
 expression has a row for each of its words; the rows after its first hold "=". A line "# ..." is a comment, and
@@ -12,7 +12,8 @@ Generated: a sentence a line, and the list of senses that the mini scale writes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from xml.parsers import expat
@@ -24,7 +25,11 @@ from elmo_bench.text.documents import in_comments
 
 NONE, INSIDE = "-", "="
 POS = {"N": "n", "V": "v", "J": "a", "A": "a", "R": "r"}  # by the first letter of tags of PTB and UD; ADV is apart
+TYPES = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}  # of a sense key; 5 is a satellite adjective
 PIECE = 1 << 16  # bytes of XML parsed at once
+
+
+Word = tuple[str, str]  # lemma and part of speech
 
 
 class Instance(NamedTuple):
@@ -40,7 +45,7 @@ class Instance(NamedTuple):
 
     start: int
     end: int
-    word: tuple[str, str]
+    word: Word
     keys: tuple[str, ...]
     numbers: tuple[str, ...]
     line: int
@@ -224,3 +229,65 @@ def _add(sentences: list[SenseSentence], fields: list[str], path: Path, line: in
         raise UserError("expected split, sentence, token, lemma and sense of a word of the text", path, line) from None
     check_key(key, path, line)
     sentences[sentence].instances.append(Instance(token, token + 1, (lemma, ""), (key,), (), line))
+
+
+# The inventory: which sense of a word comes first, and which sense keys there are.
+
+
+def first_senses(sentences: Sequence[SenseSentence]) -> dict[Word, str]:
+    """The first sense of the words of a corpus, by its sense numbers; where it has none, the most frequent sense.
+
+    A word whose sense 1 does not occur has none.
+    """
+    instances = [instance for sentence in sentences for instance in sentence.instances]
+    numbered = {each.word for each in instances if each.numbers}
+    pairs = [(each.word, pair) for each in instances for pair in zip(each.keys, each.numbers, strict=False)]
+    first = {word: key for word, (key, number) in pairs if number == "1"}
+    counts = frequencies(sentences)
+    return first | {word: keys.most_common(1)[0][0] for word, keys in counts.items() if word not in numbered}
+
+
+def frequencies(sentences: Iterable[SenseSentence]) -> dict[Word, Counter[str]]:
+    """How often each word has each of its senses."""
+    counts: dict[Word, Counter[str]] = {}
+    for sentence in sentences:
+        for instance in sentence.instances:
+            counts.setdefault(instance.word, Counter()).update(instance.keys)
+    return counts
+
+
+def read_index(path: Path) -> dict[str, int]:
+    """The number of each sense key in WordNet's index.sense (key, offset, sense number, count).
+
+    Raises:
+        UserError: a malformed line.
+    """
+    numbers: dict[str, int] = {}
+    with open_text(path) as lines:
+        for line, text in enumerate(lines, start=1):
+            fields = text.split()
+            if len(fields) != 4 or not fields[2].isdecimal() or len(fields[2]) > 9:
+                raise UserError("expected a sense key, an offset, a sense number and a count", path, line)
+            check_key(fields[0], path, line)
+            numbers[fields[0]] = int(fields[2])
+    return numbers
+
+
+def first_of_index(numbers: dict[str, int]) -> dict[Word, str]:
+    """The first sense of every word of an inventory."""
+    return {_word(key): key for key, number in numbers.items() if number == 1}
+
+
+def _word(key: str) -> Word:
+    lemma, _, sense = key.partition("%")
+    return lemma, TYPES.get(sense[:1], sense[:1])
+
+
+def check_keys(sentences: Sequence[SenseSentence], numbers: dict[str, int], inventory: Path, gold: Path) -> None:
+    """Raises `UserError` naming the first sense key of a corpus that the inventory lacks."""
+    for sentence in sentences:
+        for instance in sentence.instances:
+            for key in instance.keys:
+                if key not in numbers:
+                    raise UserError(f"the sense key {key} is not in {inventory.name}; use the inventory of "
+                                    "the same WordNet", gold, instance.line)  # fmt: skip
