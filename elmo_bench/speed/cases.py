@@ -152,12 +152,9 @@ class Case:
         return build(self.run, self.reader, self._cache).train().to(device)
 
 
-def update(
-    module: BenchModule, task: TaskConfig, optimizer: torch.optim.Optimizer, batch: Batch, precision: str = "32-true"
-) -> Tensor:
+def update(module: BenchModule, task: TaskConfig, optimizer: torch.optim.Optimizer, loss: Tensor) -> Tensor:
     """An update as in training, with the gradients clipped, without Lightning; returns the loss, detached."""
     optimizer.zero_grad()
-    loss = loss_of(module, batch, precision)
     loss.backward()
     bound, parameters = task.clip, [p for p in module.parameters() if p.requires_grad]
     if bound.value is not None and bound.by == "norm":
@@ -166,14 +163,3 @@ def update(
         torch.nn.utils.clip_grad_value_(parameters, bound.value)
     optimizer.step()
     return loss.detach()
-
-
-def loss_of(module: BenchModule, batch: Batch, precision: str = "32-true") -> Tensor:
-    """The loss of a batch that is on the module's device, in a precision as Lightning computes it."""
-    with autocast(module.device, precision):
-        return module(batch).loss
-
-
-def autocast(device: torch.device, precision: str) -> torch.autocast:
-    """What Lightning computes the forward pass in: 32-true or bf16-mixed."""
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16-mixed")

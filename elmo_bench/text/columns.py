@@ -9,7 +9,7 @@ from itertools import chain, islice, takewhile, zip_longest
 from operator import not_
 from os import PathLike
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 from unicodedata import normalize
 
 from elmo_bench.system.errors import UserError, notice
@@ -161,23 +161,16 @@ def _check(block: Block, width: int, empty: int, minimum: int, last: str) -> Non
         row[-1] = row[-1] or last
 
 
-class ReadSentence(Protocol):
-    """What is compared of a sentence; `lines` is None where it stands in no line of its own."""
-
-    @property
-    def words(self) -> list[str]: ...
-
-    @property
-    def lines(self) -> list[int] | None: ...
-
-
-S = TypeVar("S", bound=ReadSentence)
+S = TypeVar("S", bound=Any)
 
 
 def side_by_side(
     gold: Path | str, predictions: Path | str, read: Callable[[Path | str], Iterable[S]]
 ) -> Iterator[tuple[S, S]]:
     """The sentences of a gold file and of a file of predictions, in pairs. Accents may be in either form.
+
+    Args:
+        read: gives sentences with `words`, and `lines`, None where they stand in no line of their own.
 
     Raises:
         UserError: the files have different sentences or words; the errors of `read`.
@@ -200,12 +193,12 @@ def side_by_side(
         yield expected, predicted
 
 
-def _line(sentence: ReadSentence, word: int = 0) -> int | None:
+def _line(sentence: Any, word: int = 0) -> int | None:
     """The line of a word, or else of the last one."""
     return sentence.lines[min(word, len(sentence.lines) - 1)] if sentence.lines else None
 
 
-def _place(path: Path | str, sentence: ReadSentence, number: int, word: int = 0) -> str:
+def _place(path: Path | str, sentence: Any, number: int, word: int = 0) -> str:
     return f"{path}:{_line(sentence, word)}" if sentence.lines else f"{path}, row {number}"
 
 

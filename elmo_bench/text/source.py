@@ -143,14 +143,20 @@ class DataSource:
         instead: the settings that name files instead of the hub, for error messages.
         native: whether a file with the ending of a table has a format that the reader reads itself.
         otherwise: what to do about {columns} where the files are no tables, for error messages.
+        keys: of `data` that the reader reads itself.
+
+    Raises:
+        UserError: a key that nothing reads.
     """
 
     data: Mapping[str, Any]
     instead: str = "task.data.folder=DIR"
     native: Callable[[Path], bool] = lambda path: False
     otherwise: str = "leave it out"
+    keys: Sequence[str] = ()
 
     def __post_init__(self):
+        check_keys(self.data, *self.keys)
         self.hint = f"give {self.instead} to read files instead"
         self.columns: dict[str, str] = dict(self.data.get("columns") or {})
 

@@ -13,7 +13,7 @@ from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import TextReader
 from elmo_bench.text.labels import NO_GOLD
 from elmo_bench.text.part import WHOLE, Part
-from elmo_bench.text.source import DataSource, check_keys, tables
+from elmo_bench.text.source import DataSource, tables
 from elmo_bench.text.tokenizer import compounds, words
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -52,7 +52,7 @@ class SnliReader(TextReader):
     apart: bool = True
 
     def __post_init__(self):
-        self.source = DataSource(self.data, native=is_release)
+        self.source = DataSource(self.data, native=is_release, keys=self.keys)
         self.columns = self.source.columns
 
     def load(self, part: Part = WHOLE) -> DatasetDict:
@@ -64,7 +64,6 @@ class SnliReader(TextReader):
             UserError: a missing setting or file, a missing column, an unknown label, a line that is not a JSON object,
                 an empty sentence in dev or test, a split without pairs; it names file and line.
         """
-        check_keys(self.source.data, *self.keys)
         known = labels(self.source.data)
         splits = {split: self._rows(read(opened, known), split) for split, opened in self.source.load().items()}
         splits["train"] = part.of(splits["train"], "pairs")

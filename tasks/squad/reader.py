@@ -18,7 +18,7 @@ from elmo_bench.text import tokenizer
 from elmo_bench.text.batching import TextReader
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import has_words
-from elmo_bench.text.source import SPLITS, DataSource, check_keys, mapped, with_inputs
+from elmo_bench.text.source import SPLITS, DataSource, mapped, with_inputs
 from elmo_bench.text.tokenizer import TextWord
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -104,7 +104,6 @@ class SquadReader(TextReader):
         Raises:
             UserError: as `read_paragraphs` and `parted`.
         """
-        check_keys(self.source.data)
         paragraphs = self._paragraphs()
         if self.train_questions is not None:
             paragraphs["train"] = chosen(paragraphs["train"], self.train_questions, self.draw)

@@ -18,7 +18,7 @@ from elmo_bench.text.batching import TextReader
 from elmo_bench.text.labels import NO_GOLD
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import tokens_of
-from elmo_bench.text.source import DataSource, Table, check_keys, tables, with_inputs
+from elmo_bench.text.source import DataSource, Table, tables, with_inputs
 from elmo_bench.text.tokenizer import compounds, words
 from elmo_bench.text.trees import Node, Tree, TreeError, read_trees, unescaped
 from elmo_bench.text.vocabulary import Vocabulary
@@ -65,7 +65,7 @@ class Sst5Reader(TextReader):
         self.train_sentences = self.data.get("train_sentences")
         if self.train_sentences is not None:
             whole(self.train_sentences, "task.data.train_sentences", least=1)
-        self.source = DataSource(self.data)
+        self.source = DataSource(self.data, keys=self.keys)
         self.columns = self.source.columns
 
     def load(self, part: Part = WHOLE) -> DatasetDict:
@@ -77,7 +77,6 @@ class Sst5Reader(TextReader):
             UserError: a missing file, an unbalanced tree or a label outside 0-4 (with file and line), no phrase that is
                 long enough, a data set of the hub without trees.
         """
-        check_keys(self.source.data, *self.keys)
         found = self.source.load()
         trees = {split: list(self._trees(opened)) for split, opened in found.items()}
         train = trees["train"][: self.train_sentences]
