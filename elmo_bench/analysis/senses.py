@@ -15,18 +15,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 from xml.parsers import expat
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.files import open_bytes, open_text
+from elmo_bench.system.storage.files import numbered_lines, open_bytes, open_text
 from elmo_bench.text.columns import Block, read_blocks
 from elmo_bench.text.documents import in_comments
 
 NONE, INSIDE = "-", "="
 POS = {"N": "n", "V": "v", "J": "a", "A": "a", "R": "r"}  # by the first letter of tags of PTB and UD; ADV is apart
 TYPES = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}  # of a sense key; 5 is a satellite adjective
-PIECE = 1 << 16  # bytes of XML parsed at once
 
 
 Word = tuple[str, str]  # lemma and part of speech
@@ -110,9 +109,7 @@ def read_xml(path: Path, gold: Path) -> list[SenseSentence]:
     keys = read_keys(gold)
     parser = _Parser(path, keys)
     with open_bytes(path) as stream:
-        while piece := stream.read(PIECE):
-            parser.feed(piece)
-        parser.feed(b"", last=True)
+        parser.read(stream)
     for name in keys.keys() - parser.seen:
         raise UserError(f"{name}: there is no such instance in {path.name}", gold, keys[name][1])
     if not parser.sentences:
@@ -123,14 +120,13 @@ def read_xml(path: Path, gold: Path) -> list[SenseSentence]:
 def read_keys(path: Path) -> dict[str, tuple[tuple[str, ...], int]]:
     """The keys and the line of each instance in a gold key file. Raises `UserError` for a malformed line."""
     found: dict[str, tuple[tuple[str, ...], int]] = {}
-    with open_text(path) as lines:
-        for number, line in enumerate(lines, start=1):
-            name, *keys = line.split()[:100] or [""]
-            if not keys or name in found:
-                raise UserError("expected the id of an instance and its sense keys, and every id once", path, number)
-            for key in keys:
-                check_key(key, path, number)
-            found[name] = tuple(keys), number
+    for number, line in numbered_lines(path):
+        name, *keys = line.split()[:100]
+        if not keys or name in found:
+            raise UserError("expected the id of an instance and its sense keys, and every id once", path, number)
+        for key in keys:
+            check_key(key, path, number)
+        found[name] = tuple(keys), number
     return found
 
 
@@ -150,10 +146,10 @@ class _Parser:
         self._parser.CharacterDataHandler = self._characters
         self._parser.EntityDeclHandler = self._entity
 
-    def feed(self, piece: bytes, last: bool = False) -> None:
-        """Parses a piece of the file. Raises `UserError` naming its line."""
+    def read(self, stream: IO[bytes]) -> None:
+        """Parses the file, piece by piece. Raises `UserError` naming its line."""
         try:
-            self._parser.Parse(piece, last)
+            self._parser.ParseFile(stream)
         except expat.ExpatError as error:
             raise UserError(f"not XML ({expat.ErrorString(error.code)})", self.path, error.lineno) from None
 
@@ -212,11 +208,10 @@ def read_mini(path: Path, senses: Path) -> list[SenseSentence]:
     """
     with open_text(path) as lines:
         sentences = [SenseSentence(line.split(), []) for line in lines]
-    with open_text(senses) as lines:
-        for number, line in enumerate(lines, start=1):
-            split, *fields = line.rstrip("\n").split("\t")
-            if number > 1 and split == path.stem:
-                _add(sentences, fields, senses, number)
+    for number, line in numbered_lines(senses):
+        split, *fields = line.split("\t")
+        if number > 1 and split == path.stem:
+            _add(sentences, fields, senses, number)
     return sentences
 
 
@@ -263,13 +258,12 @@ def read_index(path: Path) -> dict[str, int]:
         UserError: a malformed line.
     """
     numbers: dict[str, int] = {}
-    with open_text(path) as lines:
-        for line, text in enumerate(lines, start=1):
-            fields = text.split()
-            if len(fields) != 4 or not fields[2].isdecimal() or len(fields[2]) > 9:
-                raise UserError("expected a sense key, an offset, a sense number and a count", path, line)
-            check_key(fields[0], path, line)
-            numbers[fields[0]] = int(fields[2])
+    for line, text in numbered_lines(path):
+        fields = text.split()
+        if len(fields) != 4 or not fields[2].isdecimal() or len(fields[2]) > 9:
+            raise UserError("expected a sense key, an offset, a sense number and a count", path, line)
+        check_key(fields[0], path, line)
+        numbers[fields[0]] = int(fields[2])
     return numbers
 
 
