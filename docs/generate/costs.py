@@ -71,8 +71,8 @@ def table() -> str:
     records = [each for scale in SCALES for each in _main(scale)]
     processors = ", ".join(sorted({each.machine["cpu"] for each in records}))
     told = (
-        f"From {len(records)} recorded runs on {processors} (one core a run): the median of the CPU time of those on the "
-        "processor that is named, which both arms have, and the largest peak of memory over the seeds."
+        f"From {len(records)} recorded runs on {processors} (one core a run): the median of the CPU time of those on "
+        "the processor that is named, which both arms have, and the largest peak of memory over the seeds."
     )
     return "\n\n".join([pipes(header, rows), told, _others()])
 

@@ -68,7 +68,8 @@ def main() -> None:
     downloads = roots["data_root"] / DOWNLOADS
     fetching = SourcePlaces(downloads, Path(offline) if offline else None, mirror, Patience(stall=given["stall"]))
     chosen = make.with_needed(pages.chosen(known, given["scale"], given["task"], given["sets"]), known, roots, fetching)
-    print(make.licences(chosen), flush=True)
+    for name, page in chosen.items():
+        print(f"{name}: {page.title}. Licence: {page.licence}", flush=True)
     outputs.scratch(downloads)
     with held(downloads, "another process fetches data into this folder; wait for it"):
         make.write_licences(known, chosen, roots)
