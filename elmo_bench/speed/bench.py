@@ -20,7 +20,7 @@ from rich.table import Column, Table
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.speed import cases, encode, growth, inputs, pretraining, steps
+from elmo_bench.speed import PARTS, cases, encode, growth, inputs, pretraining, steps
 from elmo_bench.speed.measuring import in_own_process
 
 STEPS = 6  # batches of each task
@@ -111,25 +111,16 @@ def _made(options: Options, place: Path) -> tuple[Path, Path]:
     return files
 
 
-TITLES = {
-    "encode": "words to layers",
-    "steps": "training steps at scale=open on one core, ELMo from the cache",
-    "pretraining": "training a biLM",
-    "growth": "CPU seconds at four sizes, each twice the one before",
-    "memory": "peak memory of encoding sentences, and of a training step at scale=paper, ELMo from the cache",
-}
-
-
 def show(figures: dict[str, Any], console: Console) -> None:
     """Prints a table of each part that was measured."""
     console.print(f"text: {figures['text']}; tokens are counted without <S> and </S>")
-    for part, title in TITLES.items():
+    for part, title in PARTS.items():
         if rows := figures.get(part):
             first, *others = (key.replace("_", " ") for key in rows[0])
             table = Table(first, *(Column(name, justify="right") for name in others))
             for row in rows:
                 table.add_row(*map(_cell, row.values()))
-            console.print(f"\n{title}", table)
+            console.print(f"\n{part}: {title}", table)
     console.print("seconds: " + ", ".join(f"{part} {seconds:.0f}" for part, seconds in figures["seconds"].items()))
 
 

@@ -7,19 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from elmo_bench.speed import PARTS
 from elmo_bench.system import machine, places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files, json_text
 from elmo_bench.system.terminal.command import Argument, Command, HelpSection, flag, several
 
-PARTS = {
-    "encode": "words to layers: against the best matrix product, a reference, the path without compiled functions, and "
-    "beside one busy process",
-    "steps": "speed of the training steps of each task, on open data",
-    "pretraining": "training a biLM, against the best matrix product",
-    "growth": "how costs grow with tokens, sentence length, vocabulary, corpus and points of a sweep",
-    "memory": "of a corpus and of one four times as long; of a training step of each task",
-}
 COMMAND = Command(
     (
         Argument(
