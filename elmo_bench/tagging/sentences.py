@@ -13,7 +13,7 @@ from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage.files import ending, first_line
 from elmo_bench.text import documents
 from elmo_bench.text.columns import Block, comments_named, read_blocks
-from elmo_bench.text.source import DataSource, Table, check_keys
+from elmo_bench.text.source import DataSource, Table
 from elmo_bench.text.tags import TagError, normals
 
 COLUMNS = "of a column file, task.data.word_column and task.data.tag_column number the columns"
@@ -58,7 +58,7 @@ class TaggedFiles:
 
     def __init__(self, data: Mapping[str, Any], column: str = "tags"):
         self.data, self.column = dict(data), column
-        self.source = DataSource(data, native=_is_of_columns, otherwise=COLUMNS)
+        self.source = DataSource(data, native=_is_of_columns, otherwise=COLUMNS, keys=KEYS)
         self.labels = {str(theirs): str(ours) for theirs, ours in (self.data.get("labels") or {}).items()}
 
     def comments(self) -> AbstractContextManager[None]:
@@ -67,7 +67,6 @@ class TaggedFiles:
 
     def splits(self) -> dict[str, Iterator[TaggedSentence]]:
         """The sentences of all splits. Raises `UserError`, here or as they are read, for what is no such file."""
-        check_keys(self.data, *KEYS)
         tabular = self.source.tabular
         if tabular:
             if unread := [key for key in OF_COLUMN_FILES if key in self.data]:

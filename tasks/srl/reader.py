@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from elmo_bench.configuration.checks import one_of, whole
 from elmo_bench.system.errors import UserError, notice
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import conll2012, documents, tags
-from elmo_bench.text.batching import pad, pad_tokens
+from elmo_bench.text.batching import TextReader, pad
 from elmo_bench.text.brackets import write_spans
 from elmo_bench.text.conll2012 import END, FRAME, LEMMA, ONLY_VERBS, WORD
 from elmo_bench.text.part import WHOLE, Part
@@ -31,7 +32,8 @@ SCHEME = "iob2"
 LISTED = 10  # the most places that a message lists
 
 
-class SrlReader:
+@dataclass(eq=False)
+class SrlReader(TextReader):
     """A row is {"tokens": [str], "predicates": [int], "tags": [[str]], "sentence": int, "document": str}.
 
     Where a split has arguments inside others, these stand in "inner", as tags of the same form.
@@ -57,12 +59,15 @@ class SrlReader:
 
     fields = ("tokens",)
 
-    def __init__(self, data: Mapping[str, Any], lower: bool = True, min_count: int = 1, longest: int | None = None):
-        self.data, self.lower, self.min_count, self.longest = dict(data), lower, min_count, longest
+    data: Mapping[str, Any]
+    lower: bool = True
+    min_count: int = 1
+    longest: int | None = None
+
+    def __post_init__(self):
         self.every, self.chosen = self.data.get("every", 1), self.data.get("predicates", "all")
         one_of(self.chosen, "task.data.predicates", ("all", "verbs"))
         whole(self.every, "task.data.every", least=1)
-        self.vocabularies: dict[str, Vocabulary] = {}
 
     def load(self, part: Part = WHOLE) -> DatasetDict:
         """Reads all splits and makes the vocabularies.
@@ -126,7 +131,7 @@ class SrlReader:
         """
         lines = [(row, predicate) for row in rows for predicate in row["predicates"] or [None]]
         sentences = [row["tokens"] for row, _ in lines]
-        text = pad_tokens(sentences, self.vocabularies["words"], lower=self.lower)
+        text = self.text(sentences)
         if len(lines) > len(rows):
             text = text._replace(parts=[[len(sentence)] for sentence in sentences])  # the biLM reads a sentence once
         flags = torch.zeros_like(text.words)  # (B, T)

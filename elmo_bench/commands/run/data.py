@@ -51,25 +51,40 @@ DOWNLOADS = ".downloads"  # in data_root
 def main() -> None:
     """The entry point."""
     from elmo_bench.sources import make, pages
+    from elmo_bench.sources.download import Patience
+    from elmo_bench.sources.fetch import SourcePlaces
     from elmo_bench.system.storage import outputs
     from elmo_bench.system.storage.locks import held
 
     given = COMMAND.parse()
     if given["scale"] == "mini":
         raise UserError("scale=mini: its data are generated when they are needed; nothing is fetched")
-    known = pages.load()
-    chosen = pages.chosen(known, given["scale"], given["task"], given["sets"])
-    roots = _roots(given)
+    offline, mirror = given["source"], given["mirror"]
+    if offline is not None and not Path(offline).is_dir():
+        raise UserError("no such folder; source=FOLDER must name the one that holds the archives", offline)
+    if mirror is not None and not mirror.startswith(("http://", "https://")):
+        raise UserError(f"mirror={mirror}: an address begins with https:// or http://")
+    known, roots = pages.load(), _roots(given)
     downloads = roots["data_root"] / DOWNLOADS
-    fetching = _fetching(given, downloads)
-    chosen = _needed(known, chosen, roots, fetching) | chosen
-    print(make.licences(chosen), flush=True)
+    fetching = SourcePlaces(downloads, Path(offline) if offline else None, mirror, Patience(stall=given["stall"]))
+    chosen = make.with_needed(pages.chosen(known, given["scale"], given["task"], given["sets"]), known, roots, fetching)
+    for name, page in chosen.items():
+        print(f"{name}: {page.title}. Licence: {page.licence}", flush=True)
     outputs.scratch(downloads)
     with held(downloads, "another process fetches data into this folder; wait for it"):
         make.write_licences(known, chosen, roots)
-        failures = _make_all(chosen, roots, fetching)
+        failures: dict[str, None] = {}  # in order; a missing file of the user's only once
+        for name, page in chosen.items():
+            try:
+                print(f"{name}: {make.made_or_checked(page, roots[page.root], fetching)}", flush=True)
+            except UserError as error:
+                failures |= dict.fromkeys(error.faults or [f"{name}: {error}"])
     if failures:
-        raise UserError(failures[0]) if len(failures) == 1 else UserError("not all could be made:", faults=failures)
+        raise (
+            UserError(next(iter(failures)))
+            if len(failures) == 1
+            else UserError("not all could be made:", faults=[*failures])
+        )
     outputs.remove(downloads)
     _tell_next(given, chosen, roots["data_root"])
 
@@ -81,52 +96,6 @@ def _roots(given: dict[str, Any]) -> dict[str, Path]:
         "models_root": models,
         "vectors_root": Path(given["vectors_root"] or os.environ.get("VECTORS_ROOT") or models / "vectors"),
     }
-
-
-def _fetching(given: dict[str, Any], downloads: Path):
-    from elmo_bench.sources.download import Patience
-    from elmo_bench.sources.fetch import SourcePlaces
-
-    offline = given["source"]
-    if offline is not None and not Path(offline).is_dir():
-        raise UserError("no such folder; source=FOLDER must name the one that holds the archives", offline)
-    if given["mirror"] is not None and not given["mirror"].startswith(("http://", "https://")):
-        raise UserError(f"mirror={given['mirror']}: an address begins with https:// or http://")
-    return SourcePlaces(downloads, Path(offline) if offline else None, given["mirror"], Patience(stall=given["stall"]))
-
-
-def _needed(known, chosen, roots: dict[str, Path], fetching) -> dict[str, Any]:
-    """The data sets of whose files one of the chosen is made, if these files are not here."""
-    from elmo_bench.sources import fetch, make, pages
-
-    wanted = [page for page in chosen.values() if not make.is_made(page, roots[page.root])]
-    made = [source for page in wanted for source in page.sources.values() if source.is_made]
-    absent = [source for source in made if fetch.made_folder(source, fetching) is None]
-    return {name: page for source in absent for name, page in pages.makers(known, source).items()}
-
-
-def _make_all(chosen, roots: dict[str, Path], fetching) -> list[str]:
-    """Makes or checks each data set; what is wrong with those that failed, and each missing file of the user's once."""
-    failures = []
-    for name, page in chosen.items():
-        try:
-            print(f"{name}: {_made(page, roots[page.root], fetching)}", flush=True)
-        except UserError as error:
-            failures += error.faults or [f"{name}: {error}"]
-    return list(dict.fromkeys(failures))
-
-
-def _made(page, root: Path, fetching) -> str:
-    from elmo_bench.sources import fetch, make
-
-    if page.given is not None:
-        make.check_given(page.given, root)
-    elif not make.is_made(page, root):
-        if fetching.offline is not None and (absent := fetch.missing(page.sources.values(), fetching.offline)):
-            raise UserError("files are missing", faults=absent)
-        make.make(page, root, fetching)
-        return "made"
-    return "there, and as it should be"
 
 
 def _tell_next(given: dict[str, Any], chosen, data_root: Path) -> None:

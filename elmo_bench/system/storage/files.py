@@ -181,6 +181,14 @@ def first_line(path: str | PathLike[str]) -> str:
     return _whole(Path(path), line=True)
 
 
+def numbered_lines(path: str | PathLike[str]) -> Iterator[tuple[int, str]]:
+    """The lines of a text file that are not empty, without their ends, with their numbers from 1."""
+    with open_text(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                yield number, line.rstrip("\r\n")
+
+
 def _whole(path: Path, line: bool = False) -> str:
     with open_bytes(path) as file:
         content = limits.whole(file, path, line)
