@@ -21,15 +21,15 @@ from elmo_bench.identity.missing import check_files
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import label, run_name, summary, title
+from elmo_bench.records.wandb_runs import SWEEP, of_record
 from elmo_bench.system import machine
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.disk import writing
 from elmo_bench.system.storage.locks import held
 from elmo_bench.system.terminal import console
-from elmo_bench.system.wandb_runs import SWEEP
 
 if TYPE_CHECKING:
-    from elmo_bench.running.tracking import Typed
+    from elmo_bench.running.tracking import Tracking
 
 
 def train_task(task: str = "ner", overrides: Sequence[str] = ()) -> Record:
@@ -83,10 +83,8 @@ def _recorded(run: RunConfig, path: Path, why: str) -> Record:
     """The record that a run has; a line says why it is not trained."""
     record = store.read(path)
     print(f"{title(record)}: recorded on {record.finished[:10]}, {why}", flush=True)
-    if run.logger.wandb is not None and os.environ.get(SWEEP):
-        from elmo_bench.running.tracking import again
-
-        again(run, record)
+    if run.logger.wandb is not None and os.environ.get(SWEEP):  # the agent has started a run, which needs its metric
+        of_record(record, store.work(run.results_root, record.scale, record.task, record.run), run.logger.wandb)
     return record
 
 
@@ -154,15 +152,18 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     return replace(record, path=path)
 
 
-def _check(run: RunConfig, folder: Path) -> Typed:
+def _check(run: RunConfig, folder: Path) -> Tracking:
     """The callbacks and loggers that were typed, once all that was typed has been checked, before anything is prepared.
 
     Raises:
         UserError: a block of the task, a callback, a logger or the machine cannot be used.
     """
+    from pytorch_lightning import Callback
+    from pytorch_lightning.loggers import Logger
+
     from elmo_bench.running.blocks import check_blocks, rehearse
     from elmo_bench.running.fit import check_machine, make_trainer, set_up
-    from elmo_bench.running.tracking import Typed, callbacks_typed, check_watched, further_loggers
+    from elmo_bench.running.tracking import Tracking, check_watched, made
 
     check_blocks(run.task)
     device = check_machine(run.trainer)
@@ -170,8 +171,8 @@ def _check(run: RunConfig, folder: Path) -> Typed:
         raise UserError(f"trainer.min_epochs={fewest}: more than task.fit.epochs={most}; lower it, or raise that")
     set_up(run.trainer)
     rehearse(run.task, device)
-    callbacks = callbacks_typed(run)
+    callbacks = made("callbacks", run.callbacks, Callback)
     check_watched(run, callbacks)
     mine = [*callbacks.values()]
     make_trainer(run.task, run.trainer, folder, mine, logger=False)  # raises for what Lightning does not take
-    return Typed(mine, further_loggers(run, folder))
+    return Tracking([*made("logger.more", run.logger.more, Logger, save_dir=str(folder)).values()], mine)

@@ -25,7 +25,7 @@ from elmo_bench.running.fit import fit, interruptible, make_trainer, set_up
 from elmo_bench.running.module import BenchModule
 from elmo_bench.running.ranks import Rank
 from elmo_bench.running.record import Description, make_record
-from elmo_bench.running.tracking import NOTHING, Tracking, Typed, callbacks_typed, tracking
+from elmo_bench.running.tracking import Tracking, made, tracking
 from elmo_bench.system import machine
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import explained
@@ -35,7 +35,7 @@ IMPORTS = time.process_time()  # CPU seconds until a process can train
 
 
 def run_once(
-    run: RunConfig, described: Description, vectors: Path | None = None, typed: Typed | None = None
+    run: RunConfig, described: Description, vectors: Path | None, typed: Tracking
 ) -> tuple[Record, dict[str, Items]]:
     """Trains or resumes training, selects the best epoch on dev, tests it; returns record and per-example results.
 
@@ -51,8 +51,8 @@ def run_once(
     started = time.perf_counter()
     folder = store.work(run.results_root, run.scale.name, run.task.name, described.identity.run).absolute()
     began = time.process_time()
-    prepared, made = prepare(run, vectors, described.config), machine.prepared()
-    start = IMPORTS + time.process_time() - began - made["layers"]
+    prepared, spent = prepare(run, vectors, described.config), machine.prepared()
+    start = IMPORTS + time.process_time() - began - spent["layers"]
     keep = KeepBest(folder)
     others = {"config": described.config, "folder": str(folder), "vectors": None if vectors is None else str(vectors)}
     with tracking(run, described, folder, typed) as tracked:
@@ -61,20 +61,20 @@ def run_once(
         module = prepared.module
         outside = time.perf_counter() - started - sum(epoch["seconds"] for epoch in module.history[earlier:])
         device = trainer.strategy.root_device.type
-        preparing = {"start": round(start, 1), **made}
+        preparing = {"start": round(start, 1), **spent}
         record = make_record(run, described, module, keep, outside, device, prepared.words, preparing)
         scored = items.collect(folder, module.test_items)
         try:
             items.check(scored, record.metrics, module.make_metric().from_totals)
         except ValueError as error:
             raise UserError(f"{error}; are its files of another run? {unfinished.REMEDY}", folder) from error
-        tracked.conclude(record, scored, folder / items.PREDICTIONS)
+        tracked.run.conclude(record, scored["test"], folder / items.PREDICTIONS)
     return record, scored
 
 
 def follow(run: RunConfig, folder: Path, rank: Rank, vectors: Path | None = None) -> None:
     """The part of a further rank in the same run: trains and scores its share of the batches, and writes nothing."""
-    own = NOTHING._replace(callbacks=[*callbacks_typed(run).values()])
+    own = Tracking(callbacks=[*made("callbacks", run.callbacks, pl.Callback).values()])
     fit_and_test(run, prepare(run, vectors, rank=rank), KeepBest(folder), own, rank)
 
 

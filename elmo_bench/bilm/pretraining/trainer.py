@@ -10,7 +10,7 @@ import math
 import os
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -90,7 +90,7 @@ class Trainer:
         compile: bool = False,
         device: torch.device = CPU,
         group: ProcessGroup = ALONE,
-        wandb: dict[str, Any] | None = None,
+        wandb: Callable[[Path], Any] | None = None,
     ):
         self.recipe, self.root, self.folder, self.every = recipe, root, folder, every
         self.device, self.group = device, group

@@ -46,19 +46,26 @@ def main() -> None:
         import wandb  # noqa: F401
     except ImportError:
         raise UserError("wandb is not installed: pip install wandb") from None
+    from elmo_bench.configuration.schema import WandbConfig
+    from elmo_bench.records import publishing
     from elmo_bench.records.store import read_all, whole
-    from elmo_bench.reporting.pages import publishing
+    from elmo_bench.records.wandb_runs import has_key
+    from elmo_bench.reporting.pages import report
+    from elmo_bench.reporting.statistics.outcomes import by_place
+    from elmo_bench.reporting.tables import tables
     from elmo_bench.system.storage.locks import held
-    from elmo_bench.system.wandb_runs import has_key
 
     records = whole(read_all(results_root))
     if not records:
         raise UserError("no run is recorded here; `elmo-bench reproduce` makes records", results_root)
     folder = places.OWN if places.is_evidence(results_root) else results_root
-    project, entity = given["project"], given["entity"]
+    options = WandbConfig(given["project"], given["entity"])
     with held(folder / "wandb", "another process is publishing these runs"):
-        counts = publishing.publish(records, results_root, folder, project, entity, _with_progress)
-    print(f"W&B, project {project}: runs: " + ", ".join(f"{number} {outcome}" for outcome, number in counts.items()))
+        counts = publishing.publish(records, results_root, folder, options, _with_progress)
+    print(
+        f"W&B, project {options.project}: runs: "
+        + ", ".join(f"{number} {outcome}" for outcome, number in counts.items())
+    )
     if publishing.unsynced(folder):
         print(f"offline; to upload, with a key: wandb sync {folder}/wandb/offline-run-*")
     if counts[publishing.LOGGED]:
@@ -66,7 +73,8 @@ def main() -> None:
     if counts[publishing.FAILED]:
         raise UserError("some runs were not published, as said above; the same command goes on")
     if has_key():
-        for name, url in publishing.publish_dashboards(records, folder, project, entity).items():
+        page = report.markdown(publishing.NAME, "", tables.sections(records))
+        for name, url in publishing.publish_dashboards(by_place(records), page, folder, options).items():
             print(f"{name}: {url}")
 
 
