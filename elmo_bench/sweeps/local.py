@@ -1,16 +1,34 @@
-"""Trains the runs of a plan as processes on this machine; one that fails does not stop the others."""
+"""Trains the runs of a plan as processes on this machine, each with its share of the cores.
+
+Their output is passed on line by line; on a terminal, one row per running process shows its progress. One that fails
+does not stop the others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import RLock, Semaphore
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from elmo_bench.records.record import Record
-from elmo_bench.sweeps.clusters.local import Job, run_jobs
 from elmo_bench.sweeps.plan import Plan, Planned, Point, records
 from elmo_bench.system import children, machine
-from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal import console
+from elmo_bench.system.errors import Interrupted, UserError
+from elmo_bench.system.terminal import console, signals
+from elmo_bench.system.terminal.streams import LINES, MARK
 
+GRACE = 5.0  # seconds that an interrupted command has to exit before it is killed
 TRAIN = children.python("elmo_bench", "train")
 PREPARE = children.python("elmo_bench", "prepare")
 
@@ -113,3 +131,127 @@ def _in_order(plan: Plan) -> list[Planned]:
     """
     first = {each.point.task: each for each in reversed(plan.new) if not each.config.baseline}
     return sorted(plan.new, key=lambda each: (each is not first.get(each.point.task), not each.config.baseline))
+
+
+# Commands in parallel.
+
+
+class Job(NamedTuple):
+    """A command and its name in messages."""
+
+    title: str
+    command: Sequence[str]
+
+
+Ended = Callable[[int, UserError | None], str]  # the number of a job that has ended, its error -> how far all jobs are
+
+
+def run_jobs(
+    jobs: Sequence[Job], at_once: int, ended: Ended = lambda i, error: "", gpus: Sequence[str] = (), each: int = 1
+) -> list[UserError | None]:
+    """Runs all jobs in order, at most `at_once` at a time; a failed job does not stop the others.
+
+    Args:
+        ended: called whenever a job has ended; what it returns is printed or, on a terminal, shown until the next.
+        gpus: are dealt out, as CUDA_VISIBLE_DEVICES names them; where there are fewer than jobs, they are shared.
+        each: how many GPUs a job takes.
+
+    Returns:
+        For each job its error, or None.
+
+    A signal that ends this process (`terminal.signals`) interrupts every running job, waits for it, and is raised as
+    `KeyboardInterrupt`. Where this process is killed, the jobs that are commands of ours end with it.
+    """
+    pool, free = _Pool(at_once, ended, gpus, each), Semaphore(at_once)
+    with signals.heard(), pool.progress, ThreadPoolExecutor(at_once) as threads:
+        try:
+            outcomes = []
+            for i, job in enumerate(jobs):
+                free.acquire()
+                outcomes.append(threads.submit(pool.follow, i, job.title, *pool.start(job)))
+                outcomes[-1].add_done_callback(lambda _: free.release())
+            return [outcome.result() for outcome in outcomes]
+        except BaseException:
+            pool.stop()
+            raise
+
+
+class _Pool:
+    def __init__(self, at_once: int, ended: Ended, gpus: Sequence[str], each: int):
+        self.at_once, self.ended, self.gpus, self.each = at_once, ended, gpus, each
+        self.lock, self.stopped = RLock(), False  # held wherever what follows changes
+        self.taken = Counter[str]()  # how many running jobs each GPU has
+        self.running: list[subprocess.Popen[str]] = []
+        title, now = (TextColumn(text, markup=False) for text in ("{task.description}", "{task.fields[now]}"))
+        terminal = Console(highlight=False)
+        columns = SpinnerColumn(), title, TimeElapsedColumn(), now
+        self.progress = Progress(*columns, console=terminal, disable=not terminal.is_terminal, transient=True)
+        self.all = self.progress.add_task("", now="", total=None, visible=False)  # how far all jobs are, below them
+
+    def start(self, job: Job) -> tuple[subprocess.Popen[str], list[str]]:
+        """Starts a job in its own process group, so that a Ctrl-C on the terminal reaches it only once, through us.
+
+        Returns its process and its GPUs.
+        """
+        threads = str(max(1, machine.cores() // self.at_once))
+        environment = {"OMP_NUM_THREADS": threads, **os.environ, **children.environment(), "PYTHONUNBUFFERED": "1"}
+        if sys.stdout.isatty():
+            environment[LINES] = "1"
+        with self.lock:
+            gpus = sorted(self.gpus, key=self.taken.__getitem__)[: self.each]  # those with the fewest jobs
+            if gpus:
+                environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+            process = subprocess.Popen(
+                job.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                text=True, encoding="utf-8", errors="replace", env=environment, process_group=0,
+            )  # fmt: skip
+            self.running.append(process)
+            self.taken.update(gpus)
+        return process, gpus
+
+    def follow(self, i: int, title: str, process: subprocess.Popen[str], gpus: list[str]) -> UserError | None:
+        """Passes on what a job prints, until it has ended; returns its error."""
+        row, last = self.progress.add_task(title, now="", total=None), None
+        assert process.stdout is not None
+        with process.stdout as output:
+            for line in (each.rstrip("\n") for each in output):
+                if line.startswith(MARK):
+                    self.progress.update(row, now=line.removeprefix(MARK))
+                elif line.startswith("error: "):
+                    last = line.removeprefix("error: ")
+                elif line.strip():
+                    said = line if line.startswith(title) else f"{title}: {line}"
+                    self.progress.console.print(said, markup=False, soft_wrap=True)
+        error, status = None, process.wait()
+        kinds = {kind.status: kind for kind in (UserError, Interrupted)}
+        if status in kinds and last is not None:
+            error = kinds[status](last)
+        elif status:
+            how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"failed with exit status {status}"
+            error = UserError(f"{title}: {how}; its output is above")
+        with self.lock:
+            if self.stopped:
+                return error
+            self.running.remove(process)
+            self.taken.subtract(gpus)
+            self.progress.remove_task(row)
+            far = self.ended(i, error)
+            if not self.progress.disable:
+                self.progress.update(self.all, description=far, visible=bool(far))
+            elif far:
+                print(far, flush=True)
+        return error
+
+    def stop(self) -> None:
+        """Interrupts all running jobs, and kills those that do not exit, with all processes that they have started."""
+        ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # in a background job, whose children ignore it too
+        with self.lock:
+            self.stopped = True
+        end = time.monotonic() + GRACE
+        for number in (signal.SIGTERM if ignored else signal.SIGINT, signal.SIGKILL):
+            for process in self.running:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, number)
+            for process in self.running:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(max(0.0, end - time.monotonic()))
