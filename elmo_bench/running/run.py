@@ -27,8 +27,7 @@ from elmo_bench.running.ranks import Rank
 from elmo_bench.running.record import Description, make_record
 from elmo_bench.running.tracking import Tracking, made, tracking
 from elmo_bench.system import machine
-from elmo_bench.system.errors import UserError
-from elmo_bench.system.exhaustion import explained
+from elmo_bench.system.errors import UserError, explained
 from elmo_bench.task import Reader
 
 IMPORTS = time.process_time()  # CPU seconds until a process can train

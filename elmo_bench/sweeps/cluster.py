@@ -31,7 +31,7 @@ from omegaconf.errors import OmegaConfBaseException
 from elmo_bench.records import store
 from elmo_bench.system import children, places
 from elmo_bench.system.errors import UserError, printable
-from elmo_bench.system.storage import limits, yaml_text
+from elmo_bench.system.storage import yaml_text
 from elmo_bench.system.terminal import console
 
 if TYPE_CHECKING:
@@ -126,7 +126,6 @@ class QueuedRun:
 
     def queued(self, job: str) -> None:
         """Adds a job to the journal."""
-        limits.regular(self.journal)
         with open(self.journal, "a", encoding="utf-8") as file:
             file.write(f"queued {job}\n")
 

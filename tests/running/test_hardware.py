@@ -164,10 +164,10 @@ def test_a_rank_that_was_killed_ends_the_run_with_a_status_that_is_started_again
     left = []
     monkeypatch.setattr(ranks, "GRACE", 0.0)
     monkeypatch.setattr(ranks.os, "_exit", left.append)
-    watch = RankWatch([ended])
+    watch = RankWatch([ended], tmp_path)
     while not left:
         pass
-    watch.stop()
+    watch.stopped.set()
     assert left == [status]
 
     def main():

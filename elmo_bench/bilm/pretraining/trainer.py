@@ -49,12 +49,10 @@ from elmo_bench.bilm.weights import stored_dtype
 from elmo_bench.nn.numerics import Fault, Watch, all_finite, bfloat16_pays
 from elmo_bench.nn.packing import pinned
 from elmo_bench.system.ahead import ahead
-from elmo_bench.system.errors import UserError
-from elmo_bench.system.exhaustion import explained
+from elmo_bench.system.errors import UserError, explained
 from elmo_bench.system.machine import keep_freed_memory
-from elmo_bench.system.storage.files import write_bytes
+from elmo_bench.system.storage.files import others, write_bytes
 from elmo_bench.system.storage.integrity import load_checkpoint
-from elmo_bench.system.storage.owners import others
 from elmo_bench.system.terminal.streams import tell
 from elmo_bench.text.vocabulary import coverage
 

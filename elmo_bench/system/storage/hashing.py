@@ -14,8 +14,7 @@ from typing import IO, Any
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text, limits
 from elmo_bench.system.storage.files import OPENERS as TEXT_OPENERS
-from elmo_bench.system.storage.files import PACKED, below, check, distinct, open_bytes, open_member, replacing
-from elmo_bench.system.storage.owners import private
+from elmo_bench.system.storage.files import PACKED, below, check, distinct, open_bytes, open_member, private, replacing
 
 OPENERS: dict[str, Callable[..., IO[bytes]]] = {**TEXT_OPENERS, ".bz2": bz2.open}  # type: ignore[dict-item]
 MEMORY = "digests.json"  # in the cache: digests of large files
