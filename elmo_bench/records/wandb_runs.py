@@ -189,12 +189,14 @@ def of_record(
 
 
 def arguments(record: Started, options: WandbConfig, sweep: str | None = None) -> dict[str, Any]:
-    """The arguments of `wandb.init`: names, tags and configuration.
+    """The arguments of `wandb.init`: names, tags and the run's configuration; paths of a machine are in none.
 
-    The W&B group of a run is the sweep that it is a run of, else the first table in which it stands. In a sweep of
-    W&B's, the agent has given the run its id.
+    Charts group by the label: runs with the same arm may differ in all else. The group is the sweep that it is a run
+    of, else the first table in which it stands. In a sweep of W&B's, the agent has given the run its id.
     """
     group = options.group or f"{sweep or table_of(record)}/{record.scale}/{record.task}"
+    config = {key: value for key, value in record.config.items() if key not in ("logger", "launcher", "sweeper")}
+    named = {"arm": record.arm, "variant": record.variant, "label": label_of(record), "table": group}
     bilm, commit = record.bilm_name, record.commit
     tags = [record.task, record.scale, bilm and f"biLM {bilm}", commit and f"commit {commit[:12]}"]
     return {
@@ -206,7 +208,7 @@ def arguments(record: Started, options: WandbConfig, sweep: str | None = None) -
         "group": cut(group),
         "job_type": options.job_type or record.arm,
         "tags": [*(tag[:LONGEST_TAG] for tag in tags if tag), *options.tags],
-        "config": configuration(record) | {"table": group},
+        "config": config | named | {"record": about(record)},
     }
 
 
@@ -214,17 +216,6 @@ def cut(name: str, end: str = "") -> str:
     """A name with its end, in the 128 characters that the server takes."""
     room = LONGEST - len(end)
     return (name if len(name) <= room else f"{name[: room - 3]}...") + end
-
-
-def configuration(record: Started) -> dict[str, Any]:
-    """The run's configuration, and what identifies the run; paths of a machine are in neither.
-
-    Charts group by the label: runs with the same arm may differ in all else.
-    """
-    left_out = ("logger", "launcher", "sweeper")
-    config = {key: value for key, value in record.config.items() if key not in left_out}
-    named = {"arm": record.arm, "variant": record.variant, "label": label_of(record)}
-    return config | named | {"record": about(record)}
 
 
 def about(record: Started) -> dict[str, Any]:

@@ -11,11 +11,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from threading import RLock, Semaphore
+from itertools import cycle, islice
+from queue import Queue
+from threading import Lock
 from typing import NamedTuple
 
 from rich.console import Console
@@ -162,59 +163,54 @@ def run_jobs(
     A signal that ends this process (`terminal.signals`) interrupts every running job, waits for it, and is raised as
     `KeyboardInterrupt`. Where this process is killed, the jobs that are commands of ours end with it.
     """
-    pool, free = _Pool(at_once, ended, gpus, each), Semaphore(at_once)
+    pool, dealt, free = _Pool(ended), cycle(gpus), Queue[list[str]]()
+    for _ in range(at_once):
+        free.put([*dict.fromkeys(islice(dealt, each))])
     with signals.heard(), pool.progress, ThreadPoolExecutor(at_once) as threads:
         try:
             outcomes = []
             for i, job in enumerate(jobs):
-                free.acquire()
-                outcomes.append(threads.submit(pool.follow, i, job.title, *pool.start(job)))
-                outcomes[-1].add_done_callback(lambda _: free.release())
+                given = free.get()
+                pool.processes.append(_started(job, at_once, given))
+                outcomes.append(threads.submit(pool.follow, i, job.title, pool.processes[-1]))
+                outcomes[-1].add_done_callback(lambda _, given=given: free.put(given))
             return [outcome.result() for outcome in outcomes]
         except BaseException:
             pool.stop()
             raise
 
 
+def _started(job: Job, at_once: int, gpus: Sequence[str]) -> subprocess.Popen[str]:
+    """Starts a job in its own process group, so that a Ctrl-C on the terminal reaches it only once, through us."""
+    threads = str(max(1, machine.cores() // at_once))
+    environment = {"OMP_NUM_THREADS": threads, **os.environ, **children.environment(), "PYTHONUNBUFFERED": "1"}
+    if sys.stdout.isatty():
+        environment[LINES] = "1"
+    if gpus:
+        environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+    return subprocess.Popen(
+        job.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, encoding="utf-8", errors="replace", env=environment, process_group=0,
+    )  # fmt: skip
+
+
 class _Pool:
-    def __init__(self, at_once: int, ended: Ended, gpus: Sequence[str], each: int):
-        self.at_once, self.ended, self.gpus, self.each = at_once, ended, gpus, each
-        self.lock, self.stopped = RLock(), False  # held wherever what follows changes
-        self.taken = Counter[str]()  # how many running jobs each GPU has
-        self.running: list[subprocess.Popen[str]] = []
+    """What jobs print while they run, and how far all are."""
+
+    def __init__(self, ended: Ended):
+        self.ended, self.one_at_a_time, self.stopped = ended, Lock(), False
+        self.processes: list[subprocess.Popen[str]] = []
         title, now = (TextColumn(text, markup=False) for text in ("{task.description}", "{task.fields[now]}"))
         terminal = Console(highlight=False)
         columns = SpinnerColumn(), title, TimeElapsedColumn(), now
         self.progress = Progress(*columns, console=terminal, disable=not terminal.is_terminal, transient=True)
         self.all = self.progress.add_task("", now="", total=None, visible=False)  # how far all jobs are, below them
 
-    def start(self, job: Job) -> tuple[subprocess.Popen[str], list[str]]:
-        """Starts a job in its own process group, so that a Ctrl-C on the terminal reaches it only once, through us.
-
-        Returns its process and its GPUs.
-        """
-        threads = str(max(1, machine.cores() // self.at_once))
-        environment = {"OMP_NUM_THREADS": threads, **os.environ, **children.environment(), "PYTHONUNBUFFERED": "1"}
-        if sys.stdout.isatty():
-            environment[LINES] = "1"
-        with self.lock:
-            gpus = sorted(self.gpus, key=self.taken.__getitem__)[: self.each]  # those with the fewest jobs
-            if gpus:
-                environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
-            process = subprocess.Popen(
-                job.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                text=True, encoding="utf-8", errors="replace", env=environment, process_group=0,
-            )  # fmt: skip
-            self.running.append(process)
-            self.taken.update(gpus)
-        return process, gpus
-
-    def follow(self, i: int, title: str, process: subprocess.Popen[str], gpus: list[str]) -> UserError | None:
+    def follow(self, i: int, title: str, process: subprocess.Popen[str]) -> UserError | None:
         """Passes on what a job prints, until it has ended; returns its error."""
         row, last = self.progress.add_task(title, now="", total=None), None
-        assert process.stdout is not None
-        with process.stdout as output:
-            for line in (each.rstrip("\n") for each in output):
+        with process:
+            for line in (each.rstrip("\n") for each in process.stdout or ()):
                 if line.startswith(MARK):
                     self.progress.update(row, now=line.removeprefix(MARK))
                 elif line.startswith("error: "):
@@ -222,36 +218,30 @@ class _Pool:
                 elif line.strip():
                     said = line if line.startswith(title) else f"{title}: {line}"
                     self.progress.console.print(said, markup=False, soft_wrap=True)
-        error, status = None, process.wait()
+        error, status = None, process.returncode
         kinds = {kind.status: kind for kind in (UserError, Interrupted)}
         if status in kinds and last is not None:
             error = kinds[status](last)
         elif status:
             how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"failed with exit status {status}"
             error = UserError(f"{title}: {how}; its output is above")
-        with self.lock:
-            if self.stopped:
-                return error
-            self.running.remove(process)
-            self.taken.subtract(gpus)
+        with self.one_at_a_time:
+            far = "" if self.stopped else self.ended(i, error)
             self.progress.remove_task(row)
-            far = self.ended(i, error)
-            if not self.progress.disable:
-                self.progress.update(self.all, description=far, visible=bool(far))
-            elif far:
+            self.progress.update(self.all, description=far, visible=bool(far))
+            if far and self.progress.disable:
                 print(far, flush=True)
         return error
 
     def stop(self) -> None:
         """Interrupts all running jobs, and kills those that do not exit, with all processes that they have started."""
         ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # in a background job, whose children ignore it too
-        with self.lock:
-            self.stopped = True
-        end = time.monotonic() + GRACE
+        self.stopped, end = True, time.monotonic() + GRACE
+        running = [process for process in self.processes if process.poll() is None]
         for number in (signal.SIGTERM if ignored else signal.SIGINT, signal.SIGKILL):
-            for process in self.running:
+            for process in running:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, number)
-            for process in self.running:
+            for process in running:
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(max(0.0, end - time.monotonic()))
