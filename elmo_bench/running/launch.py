@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -27,9 +27,6 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.disk import writing
 from elmo_bench.system.storage.locks import held
 from elmo_bench.system.terminal import console
-
-if TYPE_CHECKING:
-    from elmo_bench.running.tracking import Tracking
 
 
 def train_task(task: str = "ner", overrides: Sequence[str] = ()) -> Record:
@@ -90,7 +87,7 @@ def _recorded(run: RunConfig, path: Path, why: str) -> Record:
 
 def _smoke(cfg: DictConfig) -> Record:
     """What a run on a few batches would record (`trainer.fast_dev_run`); nothing stays but what runs share."""
-    from elmo_bench.running.run import run_once
+    from elmo_bench.running.run import checked, run_once
 
     with TemporaryDirectory() as folder:
         cfg.results_root, cfg.logger.wandb = folder, None
@@ -98,7 +95,7 @@ def _smoke(cfg: DictConfig) -> Record:
         check_files(run)
         described = describe(run, Identity(run), cfg)
         _tell_of_data(run, described)
-        typed = _check(run, Path(folder))._replace(loggers=[])
+        typed = checked(run, Path(folder))._replace(loggers=[])
         record, _ = run_once(run, described, makers.make(run), typed)
     print(f"{title(record)}: trained and scored on a few batches ({summary(record)}); nothing is recorded", flush=True)
     return record
@@ -132,10 +129,10 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     """Under the lock of the run's work folder."""
     from elmo_bench.records import items
     from elmo_bench.running import unfinished
-    from elmo_bench.running.run import run_once
+    from elmo_bench.running.run import checked, run_once
 
     unfinished.check_place(folder)
-    typed = _check(run, folder)
+    typed = checked(run, folder)
     if run.force and not unfinished.is_restarted(folder):
         unfinished.start_anew(folder)
     with machine.preparing("files"):
@@ -150,29 +147,3 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
         (folder / part).unlink(missing_ok=True)
     print(f"{title(record)}: {summary(record)}; {path}", flush=True)
     return replace(record, path=path)
-
-
-def _check(run: RunConfig, folder: Path) -> Tracking:
-    """The callbacks and loggers that were typed, once all that was typed has been checked, before anything is prepared.
-
-    Raises:
-        UserError: a block of the task, a callback, a logger or the machine cannot be used.
-    """
-    from pytorch_lightning import Callback
-    from pytorch_lightning.loggers import Logger
-
-    from elmo_bench.running.blocks import check_blocks, rehearse
-    from elmo_bench.running.fit import check_machine, make_trainer, set_up
-    from elmo_bench.running.tracking import Tracking, check_watched, made
-
-    check_blocks(run.task)
-    device = check_machine(run.trainer)
-    if (fewest := run.trainer.lightning.get("min_epochs", 0)) > (most := run.task.fit.epochs):
-        raise UserError(f"trainer.min_epochs={fewest}: more than task.fit.epochs={most}; lower it, or raise that")
-    set_up(run.trainer)
-    rehearse(run.task, device)
-    callbacks = made("callbacks", run.callbacks, Callback)
-    check_watched(run, callbacks)
-    mine = [*callbacks.values()]
-    make_trainer(run.task, run.trainer, folder, mine, logger=False)  # raises for what Lightning does not take
-    return Tracking([*made("logger.more", run.logger.more, Logger, save_dir=str(folder)).values()], mine)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytorch_lightning as pl
 from datasets import DatasetDict
 from hydra.utils import instantiate
+from pytorch_lightning.loggers import Logger
 
 from elmo_bench.configuration.schema import Plain, RunConfig
 from elmo_bench.embedding.vectors import WordsUsed, look_up
@@ -17,20 +18,40 @@ from elmo_bench.metrics.items import Items
 from elmo_bench.records import items, store
 from elmo_bench.records.record import Record
 from elmo_bench.running import ranks, unfinished
+from elmo_bench.running.blocks import check_blocks, rehearse
 from elmo_bench.running.build import build, layers_source
 from elmo_bench.running.callbacks import KeepBest
 from elmo_bench.running.data import Data, load, passes, stored_layers
 from elmo_bench.running.faults import SMALLER
-from elmo_bench.running.fit import fit, interruptible, make_trainer, set_up
+from elmo_bench.running.fit import check_machine, fit, interruptible, make_trainer, set_up
 from elmo_bench.running.module import BenchModule
 from elmo_bench.running.ranks import Rank
 from elmo_bench.running.record import Description, make_record
-from elmo_bench.running.tracking import Tracking, made, tracking
+from elmo_bench.running.tracking import Tracking, check_watched, made, tracking
 from elmo_bench.system import machine
 from elmo_bench.system.errors import UserError, explained
 from elmo_bench.task import Reader
 
 IMPORTS = time.process_time()  # CPU seconds until a process can train
+
+
+def checked(run: RunConfig, folder: Path) -> Tracking:
+    """The callbacks and loggers that were typed, once all that was typed has been checked, before anything is prepared.
+
+    Raises:
+        UserError: a block of the task, a callback, a logger or the machine cannot be used.
+    """
+    check_blocks(run.task)
+    device = check_machine(run.trainer)
+    if (fewest := run.trainer.lightning.get("min_epochs", 0)) > (most := run.task.fit.epochs):
+        raise UserError(f"trainer.min_epochs={fewest}: more than task.fit.epochs={most}; lower it, or raise that")
+    set_up(run.trainer)
+    rehearse(run.task, device)
+    callbacks = made("callbacks", run.callbacks, pl.Callback)
+    check_watched(run, callbacks)
+    mine = [*callbacks.values()]
+    make_trainer(run.task, run.trainer, folder, mine, logger=False)  # raises for what Lightning does not take
+    return Tracking([*made("logger.more", run.logger.more, Logger, save_dir=str(folder)).values()], mine)
 
 
 def run_once(

@@ -90,16 +90,13 @@ def _chosen(given: str | None) -> Path:
 
 def _with_progress(records: Sequence[Record]) -> Iterator[Record]:
     """The records that are written: with a progress bar on a terminal, else with a line on how long the rest takes."""
-    from rich.console import Console
-    from rich.progress import track
-
     from elmo_bench.records.times import in_time
+    from elmo_bench.system.terminal.bars import tracked
 
-    console, begun = Console(stderr=True), monotonic()
-    bar = track(records, "publishing", console=console, transient=True, disable=not console.is_terminal)
-    for done, record in enumerate(bar):
-        if done == 1 and not console.is_terminal:
-            rest = len(records) - 1
-            print(f"1 of {rest + 1} runs took {in_time(monotonic() - begun)}: the others take about "
-                  f"{in_time((monotonic() - begun) * rest)}", file=sys.stderr)  # fmt: skip
+    begun = monotonic()
+    for done, record in enumerate(tracked(records, "publishing")):
+        if done == 1 and not sys.stderr.isatty():
+            each, rest = monotonic() - begun, len(records) - 1
+            took = f"1 of {rest + 1} runs took {in_time(each)}"
+            print(f"{took}: the others take about {in_time(each * rest)}", file=sys.stderr)
         yield record

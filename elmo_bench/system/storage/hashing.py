@@ -49,10 +49,11 @@ def content_sha256(path: str | os.PathLike[str], memory: Path | None = None) -> 
     """
     path = Path(path)
     if path.is_dir():
-        files = distinct(below(path))
-        plain = [file.with_suffix("") if file.suffix in PACKED else file for file in files]
-        names = [file.relative_to(path).as_posix() for file in plain]
-        return fingerprint(dict(zip(names, (content_sha256(f, memory) for f in files), strict=True)), digits=64)
+        digests = {}
+        for file in distinct(below(path)):
+            plain = file.with_suffix("") if file.suffix in PACKED else file
+            digests[plain.relative_to(path).as_posix()] = content_sha256(file, memory)
+        return fingerprint(digests, digits=64)
     check(path)
     stat = path.stat()
     state = stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
