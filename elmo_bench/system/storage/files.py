@@ -1,7 +1,8 @@
-"""Reading text (UTF-8, plain, .gz or .xz) with one clear error, within limits; writing files atomically; who may."""
+"""Reading text (UTF-8, also packed) with one clear error, within limits; writing files atomically; who may write."""
 
 from __future__ import annotations
 
+import bz2
 import fcntl
 import glob
 import gzip
@@ -14,7 +15,7 @@ import shutil
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from os import PathLike
 from pathlib import Path
@@ -25,9 +26,8 @@ from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.disk import writing
 
 BUFFER = 1 << 20  # bytes read at once
-PACKED = (".gz", ".xz", ".bz2")  # endings of a packed file, behind that of its content
-# By the suffix of a file's name; all take a path and "rb".
-OPENERS: dict[str, Callable[..., IO[bytes]]] = {".gz": gzip.open, ".xz": lzma.open}  # type: ignore[dict-item]
+# By the ending of a packed file, behind that of its content; all take a path and "rb".
+OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 # What reading a damaged file raises; NotImplementedError and RuntimeError are zipfile's, of what it cannot unpack.
 UNREADABLE = (OSError, EOFError, MemoryError, lzma.LZMAError, zlib.error, zipfile.BadZipFile, NotImplementedError,
               RuntimeError)  # fmt: skip
@@ -72,9 +72,7 @@ def _readable(path: Path) -> Iterator[None]:
         raise UserError(f"cannot be read to its end ({why}); is the file damaged?", path) from None
 
 
-def open_bytes(
-    path: str | PathLike[str], openers: Mapping[str, Callable[..., IO[bytes]]] = OPENERS
-) -> io.BufferedReader:
+def open_bytes(path: str | PathLike[str]) -> io.BufferedReader:
     """The bytes of a regular file, unpacked by its name's ending, within the limits of `limits`.
 
     Raises:
@@ -84,7 +82,7 @@ def open_bytes(
     path = Path(path)
     check(path)
     with _readable(path):
-        opener = openers.get(path.suffix)
+        opener = OPENERS.get(path.suffix)
         source = open(path, "rb") if opener is None else opener(path, "rb")  # noqa: SIM115
         return io.BufferedReader(_Content(source, path, opener is not None), BUFFER)
 
@@ -145,15 +143,14 @@ def distinct(paths: Sequence[Path]) -> list[Path]:
     """The paths. Raises `UserError` if a file is there both plain and packed."""
     known: dict[Path, Path] = {}
     for path in paths:
-        plain = path.with_suffix("") if path.suffix in PACKED else path
-        if (other := known.setdefault(plain, path)) != path:
+        if (other := known.setdefault(plain(path), path)) != path:
             raise UserError(f"{other.name} stands beside it, the same file plain or packed; remove one", path)
     return list(paths)
 
 
 @contextmanager
 def open_text(path: str | PathLike[str]) -> Iterator[Iterator[str]]:
-    """The lines of a text file, decompressed if its name ends in .gz or .xz.
+    """The lines of a text file, decompressed if its name ends in .gz, .xz or .bz2.
 
     Raises:
         UserError: as `open_bytes`; also a line that is not UTF-8 or too long (it is named).
@@ -162,9 +159,14 @@ def open_text(path: str | PathLike[str]) -> Iterator[Iterator[str]]:
         yield decode(file, Path(path))
 
 
+def plain(path: Path) -> Path:
+    """The path without the ending of a packed file."""
+    return path.with_suffix("") if path.suffix in OPENERS else path
+
+
 def ending(path: str | PathLike[str]) -> str:
     """The last ending of a file's name in lower case, without that of its packing."""
-    return Path(str(path).removesuffix(".gz").removesuffix(".xz")).suffix.lower()
+    return plain(Path(path)).suffix.lower()
 
 
 def first_line(path: str | PathLike[str]) -> str:
