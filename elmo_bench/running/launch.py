@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from elmo_bench.configuration import composing, pages, schema  # noqa: F401  (pages explains Hydra's errors)
+from elmo_bench.configuration import schema
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.identity import makers
 from elmo_bench.identity.arms import own_files, variant
@@ -23,29 +22,8 @@ from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import label, run_name, summary, title
 from elmo_bench.records.wandb_runs import SWEEP, of_record
 from elmo_bench.system import machine
-from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.disk import writing
 from elmo_bench.system.storage.locks import held
-from elmo_bench.system.terminal import console
-
-
-def train_task(task: str = "ner", overrides: Sequence[str] = ()) -> Record:
-    """`elmo_bench.train`: the record of a run, as `elmo-bench train task=TASK OVERRIDES` makes it or finds it.
-
-    Args:
-        task: a file in conf/task/.
-        overrides: as typed after the command, such as ["arm=baseline", "scale=open", "seed=2"].
-
-    Raises:
-        UserError: a key or a configuration file that does not exist, and all that `train` raises.
-    """
-    try:
-        return train(composing.compose([f"task={task}", *overrides]))
-    except Exception as error:
-        message = None if isinstance(error, UserError) else console.explain(error)
-        if message is None:
-            raise
-        raise UserError(message) from error
 
 
 def train(cfg: DictConfig) -> Record:
