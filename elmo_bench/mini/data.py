@@ -14,10 +14,9 @@ from elmo_bench.mini.formats import FORMATS
 from elmo_bench.mini.paths import PATHS, SPLITS, TEXT, edited_language
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
-from elmo_bench.system.storage.files import write_text
+from elmo_bench.system.storage.files import private, write_text
 from elmo_bench.system.storage.hashing import sha256
 from elmo_bench.system.storage.locks import held
-from elmo_bench.system.storage.owners import private
 
 MANIFEST = "mini.json"  # names the sha256 of each file; written last
 FILES = {task: [path.format(split) for split in SPLITS] for task, path in PATHS.items()}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from omegaconf import OmegaConf
 
@@ -85,6 +85,7 @@ def main() -> None:
     from elmo_bench.bilm.card import REMEDY, check_folder, read_card
     from elmo_bench.bilm.pretraining.parallel import leave
     from elmo_bench.bilm.pretraining.run import is_of, make_recipe, pretrain, show
+    from elmo_bench.records.wandb_runs import opened
 
     chosen, shown = _chosen(sys.argv[1:])
     cfg = pages.compose(chosen, "pretrain")
@@ -113,7 +114,7 @@ def main() -> None:
         print(f"{output} exists already; force=true trains it again", file=sys.stderr)
     else:
         work = Path(cfg.cache_root) / "pretrain"
-        wandb: Any = OmegaConf.to_container(cfg.wandb) if cfg.wandb else None
+        wandb = partial(opened, **OmegaConf.to_container(cfg.wandb)) if cfg.wandb else None  # type: ignore[arg-type]
         card = pretrain(recipe, root, work, output, cfg.compile, cfg.every, cfg.force, cfg.device, wandb, cfg.stop)
     if card:
         show(card, Console())

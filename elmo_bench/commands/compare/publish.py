@@ -46,19 +46,26 @@ def main() -> None:
         import wandb  # noqa: F401
     except ImportError:
         raise UserError("wandb is not installed: pip install wandb") from None
+    from elmo_bench.configuration.schema import WandbConfig
+    from elmo_bench.records import publishing
     from elmo_bench.records.store import read_all, whole
-    from elmo_bench.reporting.pages import publishing
+    from elmo_bench.records.wandb_runs import has_key
+    from elmo_bench.reporting.pages import report
+    from elmo_bench.reporting.statistics.outcomes import by_place
+    from elmo_bench.reporting.tables import tables
     from elmo_bench.system.storage.locks import held
-    from elmo_bench.system.wandb_runs import has_key
 
     records = whole(read_all(results_root))
     if not records:
         raise UserError("no run is recorded here; `elmo-bench reproduce` makes records", results_root)
     folder = places.OWN if places.is_evidence(results_root) else results_root
-    project, entity = given["project"], given["entity"]
+    options = WandbConfig(given["project"], given["entity"])
     with held(folder / "wandb", "another process is publishing these runs"):
-        counts = publishing.publish(records, results_root, folder, project, entity, _with_progress)
-    print(f"W&B, project {project}: runs: " + ", ".join(f"{number} {outcome}" for outcome, number in counts.items()))
+        counts = publishing.publish(records, results_root, folder, options, _with_progress)
+    print(
+        f"W&B, project {options.project}: runs: "
+        + ", ".join(f"{number} {outcome}" for outcome, number in counts.items())
+    )
     if publishing.unsynced(folder):
         print(f"offline; to upload, with a key: wandb sync {folder}/wandb/offline-run-*")
     if counts[publishing.LOGGED]:
@@ -66,7 +73,8 @@ def main() -> None:
     if counts[publishing.FAILED]:
         raise UserError("some runs were not published, as said above; the same command goes on")
     if has_key():
-        for name, url in publishing.publish_dashboards(records, folder, project, entity).items():
+        page = report.markdown(publishing.NAME, "", tables.sections(records))
+        for name, url in publishing.publish_dashboards(by_place(records), page, folder, options).items():
             print(f"{name}: {url}")
 
 
@@ -82,16 +90,13 @@ def _chosen(given: str | None) -> Path:
 
 def _with_progress(records: Sequence[Record]) -> Iterator[Record]:
     """The records that are written: with a progress bar on a terminal, else with a line on how long the rest takes."""
-    from rich.console import Console
-    from rich.progress import track
-
     from elmo_bench.records.times import in_time
+    from elmo_bench.system.terminal.bars import tracked
 
-    console, begun = Console(stderr=True), monotonic()
-    bar = track(records, "publishing", console=console, transient=True, disable=not console.is_terminal)
-    for done, record in enumerate(bar):
-        if done == 1 and not console.is_terminal:
-            rest = len(records) - 1
-            print(f"1 of {rest + 1} runs took {in_time(monotonic() - begun)}: the others take about "
-                  f"{in_time((monotonic() - begun) * rest)}", file=sys.stderr)  # fmt: skip
+    begun = monotonic()
+    for done, record in enumerate(tracked(records, "publishing")):
+        if done == 1 and not sys.stderr.isatty():
+            each, rest = monotonic() - begun, len(records) - 1
+            took = f"1 of {rest + 1} runs took {in_time(each)}"
+            print(f"{took}: the others take about {in_time(each * rest)}", file=sys.stderr)
         yield record

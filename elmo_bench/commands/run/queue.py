@@ -27,7 +27,7 @@ def main() -> None:
         print(f"{queued.cancel(root)} jobs ended; typing the sweep again goes on")
         return
     sweeps = queued.status(root)
-    for sweep in sweeps:
-        print("\n".join(sweep.lines()))
+    for sweep, rows in sweeps.items():
+        print("\n".join(queued.in_lines(sweep, rows)))
     if not sweeps:
         print(f"no sweep was queued from here ({root}); elmo-bench sweep ... on=slurm queues one")
