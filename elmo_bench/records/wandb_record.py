@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from elmo_bench.metrics.items import Items
-from elmo_bench.records.query import table_of
+from elmo_bench.records.frame import table_of
 from elmo_bench.records.record import Record, Started
 from elmo_bench.records.run_names import label_of
 from elmo_bench.records.store import dumps

@@ -10,6 +10,7 @@ from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.reporting.section import Number
 from elmo_bench.reporting.statistics import findings
 from elmo_bench.reporting.statistics.findings import Evaluated, FindingRow, evaluated, verdict
+from elmo_bench.reporting.statistics.outcomes import by_scale
 from elmo_bench.reporting.tables import replication
 from elmo_bench.reporting.tables.replication import glance
 from tests.records.test_records import fake
@@ -53,7 +54,7 @@ def row(monkeypatch, records, more, less=None, **finding):
     monkeypatch.setattr(findings.tables, "table", lambda sweep: SweepTable(columns=COLUMNS, findings=[one]))
     monkeypatch.setattr(findings.tables, "of_studies", dict)
     monkeypatch.setattr(findings.tables, "in_order", list)
-    ((found),) = evaluated(records, "open", [])
+    ((found),) = evaluated(by_scale(records)["open"], "open", [])
     (said,) = found.rows
     return said
 

@@ -24,9 +24,9 @@ from elmo_bench.reporting.statistics.findings import (
     discoveries,
 )
 from elmo_bench.reporting.statistics.gains import p_in_words, verdict
+from elmo_bench.reporting.statistics.groups import runs_of
 from elmo_bench.reporting.statistics.intervals import LEVEL, Bounds, Spread
 from elmo_bench.reporting.statistics.outcomes import Comparison, holm
-from elmo_bench.reporting.statistics.scores import runs_of
 
 TITLE = "The paper's findings"
 INTRODUCTION = (
