@@ -99,8 +99,10 @@ def normal(setting: Setting, scale: str) -> Setting:
     if setting.get("arm") == "baseline" or setting.get("elmo.where") == "none":
         kept = {key: each for key, each in setting.items() if key.partition(".")[0] not in (*ELMO, "arm")}
         return kept | {"arm": "baseline"}
-    own = {"arm": "elmo", "bilm": pages.written("scale", scale, "bilm")}
-    return {key: each for key, each in setting.items() if key not in own or each != own[key]}
+    kept = {key: each for key, each in setting.items() if (key, each) != ("arm", "elmo")}
+    if "bilm" in kept and kept["bilm"] == pages.written("scale", scale, "bilm"):
+        del kept["bilm"]
+    return kept
 
 
 def in_words(setting: Setting) -> str:

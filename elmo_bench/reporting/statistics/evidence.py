@@ -93,10 +93,12 @@ def of_run(record: Record, split: str, metric: str) -> Evidence | None:
         UserError: the file of per-example results is damaged.
     """
     path = record.path and items.path_of(record.path)
-    metric_class = _metric_class(record)
-    if path is None or metric_class is None or not path.is_file():
+    name = (record.config["task"].get("metric") or {}).get("_target_")
+    if path is None or name is None or name != pages.written("task", record.task, "metric._target_"):
+        return None  # no code is run that no page names
+    if not path.is_file():
         return None
-    found = _read(path, path.stat().st_mtime_ns, split, metric_class, metric)
+    found = _read(path, path.stat().st_mtime_ns, split, get_class(code.located(name)), metric)
     recorded = record.metrics[split][metric]
     return found if found is not None and abs(found.value - recorded) <= items.TOLERANCE else None
 
@@ -121,10 +123,3 @@ def _read(path: Path, written: int, split: str, metric_class: Any, metric: str) 
         return None if scored is None else Evidence(scored, metric_class.from_totals, metric, units)
     except KeyError:  # the counts of another version of the metric
         return None
-
-
-def _metric_class(record: Record) -> Any:
-    """The class of the task's metric, by its page; None if the record names another."""
-    name = (record.config["task"].get("metric") or {}).get("_target_")
-    ours = pages.written("task", record.task, "metric._target_")
-    return get_class(code.located(name)) if name is not None and name == ours else None

@@ -12,9 +12,16 @@ from elmo_bench.configuration import pages, tables
 from elmo_bench.configuration.tables import Finding, SweepTable
 from elmo_bench.records.record import Record
 from elmo_bench.records.studies import StudyCell, StudyRecord
-from elmo_bench.reporting.statistics.gains import LARGE, SEEDS_AGREE, error_reduction, influence_in_words, over_bilms
+from elmo_bench.reporting.statistics.gains import (
+    LARGE,
+    SEEDS_AGREE,
+    Pair,
+    error_reduction,
+    influence_in_words,
+    over_bilms,
+)  # fmt: skip
 from elmo_bench.reporting.statistics.groups import Group
-from elmo_bench.reporting.statistics.intervals import Bounds, SmallestSpread, Spread
+from elmo_bench.reporting.statistics.intervals import Bounds, Spread
 from elmo_bench.reporting.statistics.outcomes import Outcome
 
 SHOWN, CONTRADICTED, OPEN, UNTESTED = VERDICTS = ("shown", "contradicted", "not shown", "not tested")
@@ -47,9 +54,9 @@ class FindingRow(NamedTuple):
         p: of the region that the finding says, see `Spread.p`; None where nothing is tested.
     """
 
-    task: str
+    task: str = ""
     value: float | None = None
-    spread: Spread | SmallestSpread | None = None
+    spread: Spread | None = None
     verdict: str = UNTESTED
     groups: tuple[Group, ...] = ()
     unit: str = "points"
@@ -130,19 +137,24 @@ def _row(finding: Finding, table: SweepTable, task: str, outcome: Outcome | None
     pairs = outcome.pairs(*settings) if outcome else ()
     if not pairs:
         return FindingRow(task)
-    if finding.measure in WEIGHTS:
-        return _of_weights(finding, task, [more for more, _ in pairs])
-    if finding.measure == "updates":
-        return _of_updates(finding, task, pairs)
+    measured = {"score": _gain, "error": _gain, "updates": _updates}.get(finding.measure, _weights)
+    found = measured(finding, pairs)._replace(task=task)
+    if found.verdict == UNTESTED:
+        return found
+    arms = _merged([pair[:1] for pair in pairs] if finding.measure in WEIGHTS else pairs)
+    return _judged(found._replace(groups=arms), finding)
+
+
+def _gain(finding: Finding, pairs: tuple[Pair, ...]) -> FindingRow:
     is_error = finding.measure == "error"
     found = error_reduction(pairs) if is_error else over_bilms(pairs)
     if found is None:
-        return FindingRow(task, note="the baseline makes no error")
+        return FindingRow(note="the baseline makes no error")
     said = ["the gain once more, as a share" if is_error else "", found.note]
     if not is_error and found.influence and found.influence.share > LARGE:
         said += [influence_in_words(found.influence), found.clusters]
-    note = "; ".join(filter(None, said))
-    return _judged(finding, task, found.mean, found.spread, _merged(pairs), "%" if is_error else "points", note)
+    unit, note = "%" if is_error else "points", "; ".join(filter(None, said))
+    return FindingRow("", found.mean, found.spread, OPEN, unit=unit, note=note)
 
 
 def _merged(pairs: Sequence[Sequence[Group]]) -> tuple[Group, ...]:
@@ -175,21 +187,14 @@ def _told(row: FindingRow, finding: Finding, command: str) -> FindingRow:
     return row._replace(note="; ".join(filter(None, [*told, *own])))
 
 
-def _judged(
-    finding: Finding,
-    task: str,
-    value: float,
-    spread: Spread | SmallestSpread | None,
-    groups: tuple[Group, ...] = (),
-    unit: str = "points",
-    note: str = "",
-) -> FindingRow:
+def _judged(row: FindingRow, finding: Finding) -> FindingRow:
     """The row of a difference, with its verdict; not shown where an arm has one seed."""
-    single = any(len(group.records) < 2 for group in groups)
-    if single or spread is None:
-        return FindingRow(task, value, spread, OPEN, groups, unit, "one seed in an arm" if single else note)
-    judged, p = verdict(*spread.around(value), finding.bounds), spread.p(value, finding.bounds)
-    return FindingRow(task, value, spread, judged, groups, unit, note, p)
+    if any(len(group.records) < 2 for group in row.groups):
+        return row._replace(note="one seed in an arm")
+    if row.value is None or row.spread is None:
+        return row
+    judged = verdict(*row.spread.around(row.value), finding.bounds)
+    return row._replace(verdict=judged, p=row.spread.p(row.value, finding.bounds))
 
 
 # How many updates ELMo saves (paper, section 5.4). The paper's example is SRL: without ELMo the best dev F1 comes after
@@ -239,22 +244,20 @@ def savings(baselines: Iterable[Record], elmos: Iterable[Record]) -> list[Saved 
     return [saved(record, by_seed[record.seed]) for record in baselines if record.seed in by_seed]
 
 
-def _of_updates(finding: Finding, task: str, pairs: Sequence[tuple[Group, Group]]) -> FindingRow:
+def _updates(finding: Finding, pairs: Sequence[Pair]) -> FindingRow:
     """The mean percentage of updates saved, of the runs that pass the baseline's best; without an interval if some
     never do."""
-    groups = _merged(pairs)
     by_bilm = [savings(less.records, more.records) for more, less in pairs]
     passing = [each for of_it in by_bilm for each in of_it if each]
     if never := sum(of_it.count(None) for of_it in by_bilm):
         value = fmean(each.percent for each in passing) if passing else None
-        note = f"{never} of {never + len(passing)} never passes"
-        return FindingRow(task, value, None, OPEN, groups, "%", note)
-    row = _over_units(finding, task, [[[each.percent] for each in of_it if each] for of_it in by_bilm], groups, "%")
-    if not isinstance(row.spread, Spread) or row.value is None:
+        return FindingRow("", value, None, OPEN, unit="%", note=f"{never} of {never + len(passing)} never passes")
+    row = _over_units([[[each.percent] for each in of_it if each] for of_it in by_bilm], "%")
+    if row.spread is None:
         return row
     epoch = fmean(each.epoch for each in passing)
     wide = max(row.spread, row.spread._replace(error=row.spread.error * epoch / 2 / row.spread.half))
-    return _judged(finding, task, row.value, wide, groups, "%", f"dev is scored once an epoch ({epoch:.1f} %)")
+    return row._replace(spread=wide, note=f"dev is scored once an epoch ({epoch:.1f} %)")
 
 
 # Of weights at the selected epoch, the differences whose smallest is the measure.
@@ -265,30 +268,26 @@ WEIGHTS = {
 }
 
 
-def _of_weights(finding: Finding, task: str, found: Sequence[Group]) -> FindingRow:
-    if finding.place not in found[0].first.layer_weights:
-        return FindingRow(task)
-    weights = [[record.weights_at(finding.place) for record in group.records] for group in found]
+def _weights(finding: Finding, pairs: Sequence[Pair]) -> FindingRow:
+    if finding.place not in pairs[0][0].first.layer_weights:
+        return FindingRow()
+    weights = [[record.weights_at(finding.place) for record in group.records] for group, _ in pairs]
     if len(weights[0][0]) < 2:
-        return FindingRow(task, note="one layer")
-    differences = [[WEIGHTS[finding.measure](each) for each in of_bilm] for of_bilm in weights]
-    return _over_units(finding, task, differences, _merged([[group] for group in found]), "")
+        return FindingRow(note="one layer")
+    return _over_units([[WEIGHTS[finding.measure](each) for each in of_bilm] for of_bilm in weights], "")
 
 
-def _over_units(
-    finding: Finding, task: str, values: Sequence[Sequence[Sequence[float]]], groups: tuple[Group, ...], unit: str
-) -> FindingRow:
+def _over_units(values: Sequence[Sequence[Sequence[float]]], unit: str) -> FindingRow:
     """The mean of one value a seed, or the smallest of the means of several; over biLMs, of which each has values."""
     units = [[fmean(column) for column in zip(*of_bilm, strict=True)] for of_bilm in values if of_bilm]
     units = values[0] if len(units) == 1 else units
     if not units:
-        return FindingRow(task, note="no seed in common")
-    columns = [*zip(*units, strict=True)]
-    means, spreads = [fmean(column) for column in columns], [Spread.of_values(column) for column in columns]
-    parts = tuple((mean, each or Spread(0.0, len(units) - 1)) for mean, each in zip(means, spreads, strict=True))
-    spread = None if not any(spreads) else parts[0][1] if len(parts) == 1 else SmallestSpread(parts)
+        return FindingRow(note="no seed in common")
+    parts = [(fmean(column), Spread.of_values(column)) for column in zip(*units, strict=True)]
+    (value, first), *others = sorted((mean, each or Spread(0.0, len(units) - 1)) for mean, each in parts)
+    spread = first._replace(others=tuple(others)) if any(each for _, each in parts) else None
     note = "" if spread else "one seed in common" if len(units) == 1 else SEEDS_AGREE
-    return _judged(finding, task, min(means), spread, groups, unit, note)
+    return FindingRow("", value, spread, OPEN, unit=unit, note=note)
 
 
 # Studies of the biLM.
@@ -305,7 +304,8 @@ def _of_study(finding: Finding, studies: Sequence[StudyRecord]) -> list[FindingR
             note, spread = _said(study, cell, several=len(studies) > 1), None
             if cell.low is not None and cell.high is not None:
                 spread = Spread.of_interval(cell.low, cell.high, cell.degrees or max(1, (cell.clusters or 2) - 1))
-            rows.append(_judged(finding, task, cell.value, spread, unit=finding.unit, note=note))
+            row = FindingRow(task, cell.value, spread, OPEN, unit=finding.unit, note=note)
+            rows.append(_judged(row, finding))
     lacking = [task for task in finding.paper if task not in {row.task for row in rows}]
     return rows + [FindingRow(task, note=finding.untested) for task in lacking]
 

@@ -106,7 +106,7 @@ class Outcome:
             found.append(Comparison(one, other, gain(one, other, "dev"), gain(one, other), context))
         return found
 
-    @property
+    @cached_property
     def main(self) -> Comparison | None:
         """The paper's comparison; of several that of `weight_of_pair`."""
         mains = [each for each in self.comparisons if is_main(each.treated.first) and is_main(each.control.first)]

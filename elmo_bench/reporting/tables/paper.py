@@ -38,14 +38,11 @@ class Cell(NamedTuple):
     """The runs of one row and column for a task.
 
     Attributes:
-        row, column: their titles.
         group: the recorded runs, of all seeds; None if there are none.
         missing: the seeds asked for that have no record.
         impossible: whether no run is asked for: the data do not fill a batch, or only what is recorded is shown.
     """
 
-    row: str
-    column: str
     group: Group | None
     missing: Sequence[int]
     impossible: bool
@@ -71,8 +68,8 @@ class Content(NamedTuple):
     @property
     def groups(self) -> list[tuple[str, str, Group]]:
         """Task, column and runs of each cell that has runs."""
-        every = ((task, cell) for task, cells in self.cells.items() for cell in cells.values())
-        return [(task, cell.column, cell.group) for task, cell in every if cell.group]
+        every = [(task, *each) for task, cells in self.cells.items() for each in cells.items()]
+        return [(task, column, cell.group) for task, (_, column), cell in every if cell.group]
 
 
 def content(
@@ -91,15 +88,15 @@ def content(
     here = {outcome.task: outcome for outcome in scales.get(request.scale, ())}
     axes = _axes(request)
     pairs = [pair for pair in product(*axes) if pair[1].of is not None]
-    cells = dict[str, Mapping[tuple[str, str], Cell]]()
+    cells, seeds = {}, request.all_seeds
     for task in in_order({*request.tasks, *(() if request.has_files else here)}):
         among = here[task].groups if task in here else []
         if task in asked:
             among = [each for each in among if each.first.group in asked[task] or is_context_control(each.first)]
-        found = _cells(request, task, pairs, among)
-        own = [each for each in found if each.group and (request.sweep == FIRST or each.group.first.variant)]
-        if own or task in request.tasks:
-            cells[task] = {(cell.row, cell.column): cell for cell in found}
+        found = _cells(request.setting(task), seeds, pairs, among)
+        there = [each.group.first for each in found.values() if each.group]
+        if task in request.tasks or any(request.sweep == FIRST or first.variant for first in there):
+            cells[task] = found
     if not cells:
         return None
     all_of = [record for outcome in here.values() for record in outcome.records]
@@ -114,13 +111,15 @@ def content(
     return made._replace(columns=columns, note=" ".join(said))
 
 
-def _cells(request: SweepRequest, task: str, pairs: Sequence[Pair], among: Sequence[Group]) -> list[Cell]:
+def _cells(
+    changes: Setting, seeds: Sequence[int], pairs: Sequence[Pair], among: Sequence[Group]
+) -> dict[tuple[str, str], Cell]:
     """The cells of a task: of the groups that fit each the one of most `weight` among those that compare with others'.
 
     They have the same data, and the same files of a biLM or of word vectors that has one name.
     """
-    changes, whole = request.setting(task), next((each.first for each in among if each.first.fraction == 1), None)
-    kept, files, found = list[Group](), dict[Any, Any](), list[Cell]()
+    whole = next((each.first for each in among if each.first.fraction == 1), None)
+    kept, files, found = [], {}, {}
     settings = [changes | row.of | column.of for row, column in pairs]
     fitting = [[each for each in among if fits(each.first, setting)] for setting in settings]
     for group in sorted({each for of_cell in fitting for each in of_cell}, key=weight, reverse=True):
@@ -132,8 +131,8 @@ def _cells(request: SweepRequest, task: str, pairs: Sequence[Pair], among: Seque
         group = next((each for each in kept if each in of_cell), None)
         lacking = group is None and whole is not None and not whole.fills_batch(setting.get("fraction", 1))
         impossible, there = column.recorded or lacking, {record.seed for record in group.records} if group else ()
-        missing = [seed for seed in request.all_seeds if not impossible and seed not in there]
-        found.append(Cell(row.title, column.title, group, missing, impossible))
+        missing = [seed for seed in seeds if not impossible and seed not in there]
+        found[row.title, column.title] = Cell(group, missing, impossible)
     return found
 
 
@@ -158,7 +157,7 @@ def _axes(request: SweepRequest) -> tuple[list[Column], list[Column]]:
     baselines. A gain, or the paper's own column, is shown where the columns that it compares are.
     """
     page, scale = (request.table.rows or ONE_ROW, request.table.columns), request.scale
-    changes, given = dict[str, Any](), sweeps.settings(request.sweep, scale, request.instead)
+    changes, given = {}, sweeps.settings(request.sweep, scale, request.instead)
     if request.changes and request.tasks:
         changes = request.setting(request.tasks[0])
         points = sweeps.points(request.sweep, [f"scale={scale}"], [1], request.instead)
@@ -204,12 +203,12 @@ def sections(made: Content) -> list[Section]:
     """The table of a sweep and those that stand below it."""
     request, table = made.request, made.request.table
     title = f"{table.title}, scale {request.scale}"
-    weighted, seen = weights(made), unfair(made)
+    weighted, seen, seeds = weights(made), unfair(made), request.all_seeds
     header, rows = weighted if table.shows == "weights" else _scores(made)
     changed = f"All runs with {' '.join(request.changes)}." if request.changes else ""
     remarks = [*seen, *groups.rising_in_words(rows)]
     for task, cells in made.cells.items():
-        total = len(request.all_seeds) * sum(not cell.impossible for cell in cells.values())
+        total = len(seeds) * sum(not cell.impossible for cell in cells.values())
         if lacking := sum(len(cell.missing) for cell in cells.values()):
             remarks.append(f"{task}: {lacking} of {total} runs are missing: {request.command_for(task)}")
     found = [Section(title, " ".join(filter(None, [table.note, made.note, changed])), header, rows, remarks)]
@@ -224,13 +223,13 @@ def sections(made: Content) -> list[Section]:
 
 def _scores(content: Content) -> tuple[Row, list[Row]]:
     """The header, and for each task the paper's row and ours."""
-    request, table, rows = content.request, content.request.table, list[Row]()
+    request, table, rows = content.request, content.request.table, []
     for task, cells in content.cells.items():
         title = ", ".join(filter(None, (pages.title(task), content.metrics.get(task))))
         if theirs := table.paper.get(task):
             figures = dict(zip((column.title for column in table.columns), theirs, strict=False))
             rows.append((title, "", "the paper", *(figures.get(column.title, "") for column in content.columns)))
-        for row in dict.fromkeys(cell.row for cell in cells.values()):
+        for row in dict.fromkeys(row for row, _ in cells):
             ours = (_number(content, task, row, column) for column in content.columns)
             rows.append((title, row, f"ours, {request.scale}", *ours))
     kept = (True, bool(table.rows), bool(table.paper))  # the heads of a row: task, setting, whose figures they are
@@ -314,11 +313,11 @@ def weights(content: Content) -> tuple[Row, list[Row]]:
     They have the mean s_j and γ over the seeds, at the selected epoch.
     """
     depths = [len(rows[0]) for *_, group in content.groups for rows in group.first.layer_weights.values()]
-    layers, found = max(depths, default=0), list[Row]()
-    every = [(task, cell) for task, cells in content.cells.items() for cell in cells.values()]
-    several = len({cell.column for _, cell in every}) > 1
-    for task, cell in every:
-        name = pages.title(task) + (f", {cell.column}" if several else "")
+    layers, found = max(depths, default=0), []
+    every = [(task, column, cell) for task, cells in content.cells.items() for (_, column), cell in cells.items()]
+    several = len({column for _, column, _ in every}) > 1
+    for task, column, cell in every:
+        name = pages.title(task) + (f", {column}" if several else "")
         if cell.group is None:
             found.append((name, "missing", *[""] * (layers + 2)))
             continue

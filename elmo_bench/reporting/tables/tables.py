@@ -10,7 +10,7 @@ from elmo_bench.configuration.composing import ARMS
 from elmo_bench.identity.identity import flat
 from elmo_bench.records.frame import CONTEXT_FREE, is_main
 from elmo_bench.records.record import Record
-from elmo_bench.records.store import grouped, read_all
+from elmo_bench.records.store import read_all
 from elmo_bench.records.studies import LONG, SHARED, StudyRecord
 from elmo_bench.records.times import in_time, typical
 from elmo_bench.reporting.section import Number, Section
@@ -47,9 +47,9 @@ def sections_of(outcome: Outcome, read: Read) -> list[Section]:
 
 def scores(outcome: Outcome, read: Read) -> Section:
     """The scores of one task at one scale, a row for each arm; below them what a reader must know."""
-    metric, rows, details = outcome.metric, list[Row](), list[str]()
+    metric, rows, details = outcome.metric, [], []
     for group in outcome.groups:
-        first, runs, weights = group.first, group.records, list[str]()
+        first, runs, weights = group.first, group.records, []
         for place in first.layer_weights:
             *each, gamma = (f"{mean:.2f}" for mean in statistics.mean_weights(runs, place))
             weights.append(f"{place}: {' '.join(each)}; {gamma}")
@@ -124,7 +124,7 @@ GAINS_NOTE = "In percent points, with 95 % intervals."
 def gains_of(outcome: Outcome) -> Section:
     """The gains of a task at one scale: what an arm changes besides ELMo, what an interval leaves out (each said once,
     with its rows from 1), and the cluster of examples that carries much of a gain."""
-    rows, besides, notes, influences = list[Row](), list[str](), dict[str, list[int]](), list[str]()
+    rows, besides, notes, influences = [], [], {}, []
     for i, each in enumerate(outcome.comparisons, start=1):
         test, sizes = each.test, each.test.seeds
         rows.append(
@@ -238,7 +238,7 @@ def _side_by_side(outcome: Outcome, random: bool) -> list[Row]:
     own, data = {run.config["scale"].get("bilm") or run.scale for run in runs}, {run.data_sha256 for run in runs}
     bilms, weights = ({getattr(elmo.first, key) for elmo in elmos.values()} for key in ("bilm_name", "weights"))
     files = {(run.vectors, *run.vector_files) for run in runs}
-    rows, metric = list[Row](), outcome.metric
+    rows, metric = [], outcome.metric
     before, after = statistics.of_paper(outcome.records[0], metric)
     paper = "" if before is None or after is None else f"{before}, {after}: {after - before:+.2f}"
     for (baseline, elmo), run in zip(pairs, runs, strict=True):
@@ -275,16 +275,17 @@ def beside(records: Iterable[Record]) -> list[Section]:
 
 def _beside(own: Sequence[Record], reference: Sequence[Record]) -> Section:
     """The arms of one task at one scale, and below them the gain of +ELMo and the part of it that is context."""
-    first, metric, theirs, rows = own[0], own[0].monitor, grouped(reference), list[Row]()
+    first, metric, rows = own[0], own[0].monitor, []
+    theirs = sorted(reference, key=lambda record: record.seed)
     groups = sorted(in_groups(own), key=lambda group: (group.first.has_elmo, group.name))
     for group in groups:
-        cells = list[str]()
-        for runs in (group.records, theirs.get(group.first.group, [])):
+        cells = []
+        for runs in (group.records, [record for record in theirs if record.group == group.first.group]):
             seeds = statistics.ranges([record.seed for record in runs]) + statistics.rising(runs)
             cells += [statistics.scores(runs, "test", metric) if runs else "", seeds]
         rows.append((group.name, group.first.bilm_name or "-", *cells, paper_score(group.first, metric)))
     alike = {group.first.group for group in groups}
-    remarks = [] if alike & theirs.keys() else ["There is no reference run with these settings."]
+    remarks = [] if alike & {record.group for record in theirs} else ["There is no reference run with these settings."]
     free = [group.first.variant | CONTEXT_FREE for group in groups if group.first.has_elmo]
     known = [record for record in reference if record.group in alike or record.variant in free]
     main, recorded = (Outcome(runs).main if runs else None for runs in (own, known))
