@@ -89,20 +89,14 @@ def over_bilms(pairs: tuple[Pair, ...], split: str = "test") -> Gain:
     (mean, added), found = total(arms), spread(*arms)
     treated, control = ({record.run: record for pair in pairs for record in pair[i].records} for i in (0, 1))
     seeds = len(treated), len(control)
-    if not found and seeds != (1, 1):
-        notes = [SEEDS_AGREE]
-    elif arms[0].clusters:
-        notes = [_left_out(seeds, ""), *notes]
+    if len(added):
+        lack, clusters = "", f"{len(added):,} {known[0][0][0].unit}, {effective(added):.3g} effective"
+        influence = _influence(int((added * np.sign(mean)).argmax()), mean, known)
     else:
         lack = "the examples are one cluster" if known else lacking([*treated.values(), *control.values()])
-        notes = [_left_out(seeds, lack), *notes]
-    gained = Gain(mean, found, seeds, "; ".join(filter(None, notes)))
-    if not arms[0].clusters:
-        return gained
-    return gained._replace(
-        clusters=f"{len(added):,} {known[0][0][0].unit}, {effective(added):.3g} effective",
-        influence=_influence(int((added * np.sign(mean)).argmax()), mean, known),
-    )
+        clusters, influence = "", None
+    notes = [_left_out(seeds, lack), *notes] if found or seeds == (1, 1) else [SEEDS_AGREE]
+    return Gain(mean, found, seeds, "; ".join(filter(None, notes)), clusters, influence)
 
 
 def _influence(cluster: int, gain: float, evidence: Sequence[Paired]) -> Influence | None:
@@ -158,12 +152,12 @@ def _arms(pairs: Sequence[Pair], split: str) -> tuple[list[Arm], list[str], list
     Last the evidence of each pair; none unless all runs have it, of the same examples. The variance of seeds is that of
     all arms with the same inputs.
     """
-    metric, alike = pairs[0][0].first.monitor, dict[tuple, list[float]]()
+    metric, alike, known, found = pairs[0][0].first.monitor, {}, [], []
     for record in pairs[0][0].among:
         if any(record.fraction == each.first.fraction and same_inputs(record, each.first) for each in pairs[0]):
             key = record.group, record.weights, record.data_sha256, *record.vector_files
             alike.setdefault(key, []).append(record.metrics[split][metric])
-    pooled, known, found = pool(tuple(map(tuple, alike.values()))), list[Paired](), list[list[Arm]]()
+    pooled = pool(tuple(map(tuple, alike.values())))
     for pair in pairs:
         one, other = (of_arm(group.records, split, metric) for group in pair)
         if one and other and one[0].pairs_with(other[0]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -102,10 +103,8 @@ def in_words(settings: Mapping[str, Any], most: int = 4) -> list[str]:
 
 
 def short(value: Any) -> str:
-    """A value in words, a sha256 cut to eight digits."""
-    text = as_typed(value).removeprefix("sha256:")
-    is_digest = len(text) == 64 and set(text) <= set("0123456789abcdef")
-    return text[:8] if is_digest else text
+    """A value in words, each sha256 cut to eight digits."""
+    return re.sub(r"\b(sha256:)?([0-9a-f]{8})[0-9a-f]{56}\b", r"\2", as_typed(value))
 
 
 def score(records: Sequence[Record], split: str, metric: str) -> tuple[float, float | None]:

@@ -79,11 +79,11 @@ def scores(outcome: Outcome, read: Read) -> Section:
     changed = f" {dirty} of {len(outcome.records)} runs: code with uncommitted changes." if dirty else ""
     overlaps = read.get((outcome.scale, outcome.task), [])
     return Section(
-        title=f"{outcome.task}, scale {outcome.scale}",
-        note=outcome.note,
-        header=tuple(cell.format(m=metric) for cell in HEADER),
-        rows=rows,
-        remarks=[*overlaps, *statistics.rising_in_words(rows), *details, f"Machine: {'; '.join(listed)}.{changed}"],
+        f"{outcome.task}, scale {outcome.scale}",
+        outcome.note,
+        tuple(cell.format(m=metric) for cell in HEADER),
+        rows,
+        [*overlaps, *statistics.rising_in_words(rows), *details, f"Machine: {'; '.join(listed)}.{changed}"],
     )
 
 
@@ -154,11 +154,11 @@ def gains_of(outcome: Outcome) -> Section:
     paper = statistics.gain_of_paper(outcome.records[0])
     seeds = sorted({(min(each.test.seeds), max(each.test.seeds)) for each in outcome.comparisons})
     return Section(
-        title=f"{outcome.task}, scale {outcome.scale}: gains of ELMo",
-        note=GAINS_NOTE,
-        header=tuple(cell.format(m=outcome.metric) for cell in GAINS),
-        rows=rows,
-        remarks=[
+        f"{outcome.task}, scale {outcome.scale}: gains of ELMo",
+        GAINS_NOTE,
+        tuple(cell.format(m=outcome.metric) for cell in GAINS),
+        rows,
+        [
             *besides,
             *influences,
             *([] if paper is None else [f"The paper's gain: {paper:+.2f}."]),
@@ -299,9 +299,9 @@ def _beside(own: Sequence[Record], reference: Sequence[Record]) -> Section:
             if any(of) or of is gained:
                 rows.append((name, "", ours, "", others, "", "" if figure is None else f"{figure:+.2f}"))
     return Section(
-        title=f"{first.task}, scale {first.scale}: your runs, the reference runs and the paper",
-        note=REFERENCE,
-        header=tuple(cell.format(m=metric) for cell in BESIDE),
-        rows=rows,
-        remarks=[*remarks, *statistics.rising_in_words(rows)],
+        f"{first.task}, scale {first.scale}: your runs, the reference runs and the paper",
+        REFERENCE,
+        tuple(cell.format(m=metric) for cell in BESIDE),
+        rows,
+        [*remarks, *statistics.rising_in_words(rows)],
     )
