@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from elmo_bench.records.record import Record
 from elmo_bench.reporting.pages import report as page
-from elmo_bench.reporting.statistics.outcomes import by_place
+from elmo_bench.reporting.statistics.outcomes import by_scale
 from elmo_bench.reporting.tables import tables
 from elmo_bench.system.errors import UserError
 
@@ -37,13 +38,13 @@ def report(entity: str, project: str, records: Iterable[Record]) -> Any:
     _, wr = _library()
     own = list(records)
     blocks: list[Any] = [wr.TableOfContents(), wr.MarkdownBlock(text=page.markdown(NAME, "", tables.sections(own)))]
-    for chosen in by_place(own):
-        task, scale = chosen[0].task, chosen[0].scale
+    for outcome in chain.from_iterable(by_scale(own).values()):
+        task, scale = outcome.task, outcome.scale
         runs = wr.Runset(
             entity=entity, project=project, name=f"{task}, {scale}", groupby=["config.label"],
             filters=f"Tags() in ['{task}'] and Tags() in ['{scale}']",
         )  # fmt: skip
-        panels = [panel for each in _panels(wr, chosen).values() for panel in each]
+        panels = [panel for each in _panels(wr, outcome.records).values() for panel in each]
         blocks += [wr.H2(text=f"Curves: {task}, scale {scale}"), wr.PanelGrid(runsets=[runs], panels=panels)]
     return wr.Report(entity=entity, project=project, title=NAME, blocks=blocks)
 

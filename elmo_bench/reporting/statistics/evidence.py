@@ -79,11 +79,10 @@ def influences(percent: Percent, table: np.ndarray) -> np.ndarray:
     return slopes - slopes.mean()
 
 
-def of_arm(records: Sequence[Record], split: str, metric: str) -> list[Evidence] | None:
-    """The evidence of each run of an arm; None if it lacks for one of them, or their examples differ."""
-    found = [of_run(record, split, metric) for record in records]
-    known = [each for each in found if each is not None]
-    return known if len(known) == len(found) and all(each.pairs_with(known[0]) for each in known) else None
+def of_arm(records: Sequence[Record], split: str, metric: str) -> list[Evidence]:
+    """The evidence of each run of an arm; none if it lacks for one of them, or their examples differ."""
+    known = [each for record in records if (each := of_run(record, split, metric))]
+    return known if len(known) == len(records) and all(each.pairs_with(known[0]) for each in known) else []
 
 
 def of_run(record: Record, split: str, metric: str) -> Evidence | None:

@@ -141,8 +141,11 @@ def _row(finding: Finding, table: SweepTable, task: str, outcome: Outcome | None
     found = measured(finding, pairs)._replace(task=task)
     if found.verdict == UNTESTED:
         return found
-    arms = _merged([pair[:1] for pair in pairs] if finding.measure in WEIGHTS else pairs)
-    return _judged(found._replace(groups=arms), finding)
+    groups = []  # of each arm one, with the runs of all biLMs; weights are of one arm alone
+    for arm in [*zip(*pairs, strict=True)][: 1 if finding.measure in WEIGHTS else 2]:
+        runs = {record.run: record for group in arm for record in group.records}
+        groups.append(replace(arm[0], records=[*runs.values()]))
+    return _judged(found._replace(groups=tuple(groups)), finding)
 
 
 def _gain(finding: Finding, pairs: tuple[Pair, ...]) -> FindingRow:
@@ -155,12 +158,6 @@ def _gain(finding: Finding, pairs: tuple[Pair, ...]) -> FindingRow:
         said += [influence_in_words(found.influence), found.clusters]
     unit, note = "%" if is_error else "points", "; ".join(filter(None, said))
     return FindingRow("", found.mean, found.spread, OPEN, unit=unit, note=note)
-
-
-def _merged(pairs: Sequence[Sequence[Group]]) -> tuple[Group, ...]:
-    """The runs of all biLMs of each arm in one group."""
-    arms = [{record.run: record for group in arm for record in group.records} for arm in zip(*pairs, strict=True)]
-    return tuple(replace(group, records=[*arm.values()]) for group, arm in zip(pairs[0], arms, strict=True))
 
 
 def _told(row: FindingRow, finding: Finding, command: str) -> FindingRow:

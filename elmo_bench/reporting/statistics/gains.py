@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from elmo_bench.reporting.statistics.evidence import Evidence, lacking, of_arm
-from elmo_bench.reporting.statistics.groups import Group, same_inputs
+from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.statistics.intervals import Arm, Spread, effective, pool, spread, total
 
 Pair = tuple[Group, Group]  # the treated arm and the control
-Paired = tuple[list[Evidence], list[Evidence]]  # the evidence of their runs
+Paired = Sequence[Sequence[Evidence]]  # the evidence of their runs
 LARGE = 0.25  # of a gain: a reader should know the cluster of examples that carries more
 SEEDS_AGREE = "no interval: the seeds do not differ"
 
@@ -146,27 +146,31 @@ def of_models(treated: Group, control: Group) -> list[float | None]:
     return [each.spread.p(each.mean) if each and each.spread else None for each in found]
 
 
-def _arms(pairs: Sequence[Pair], split: str) -> tuple[list[Arm], list[str], list[Paired]]:
+def _arms(pairs: Sequence[Pair], split: str) -> tuple[list[Arm], list[str], Sequence[Paired]]:
     """Arms whose means add up to the gain, the control's with the other sign; and what puts the interval in doubt.
 
     Last the evidence of each pair; none unless all runs have it, of the same examples. The variance of seeds is that of
     all arms with the same inputs.
     """
-    metric, alike, known, found = pairs[0][0].first.monitor, {}, [], []
-    for record in pairs[0][0].among:
-        if any(record.fraction == each.first.fraction and same_inputs(record, each.first) for each in pairs[0]):
-            key = record.group, record.weights, record.data_sha256, *record.vector_files
-            alike.setdefault(key, []).append(record.metrics[split][metric])
-    pooled = pool(tuple(map(tuple, alike.values())))
-    for pair in pairs:
-        one, other = (of_arm(group.records, split, metric) for group in pair)
-        if one and other and one[0].pairs_with(other[0]):
-            known.append((one, other))
+    metric, found = pairs[0][0].first.monitor, []
+
+    def scores(group: Group) -> tuple[float, ...]:
+        return tuple(record.metrics[split][metric] for record in group.records)
+
+    alike = {(each.first.fraction, each.first.inputs) for each in pairs[0]}
+    among = (each for each in pairs[0][0].among if (each.first.fraction, each.first.inputs) in alike)
+    pooled = pool(tuple(map(scores, among)))
+    known = [[of_arm(group.records, split, metric) for group in pair] for pair in pairs]
+    if not all(one and other and one[0].pairs_with(other[0]) for one, other in known):
+        known = []
     for i, pair in enumerate(pairs):
-        evidence = known[i] if len(known) == len(pairs) else (None, None)
-        scores = ([record.metrics[split][metric] for record in group.records] for group in pair)
-        one, other = (Arm.of(*each, pooled.part) for each in zip(scores, evidence, strict=True))
-        found.append([one, other.scaled(-1)])
+        arms = []
+        for sign, group, j in zip((1, -1), pair, (0, 1), strict=True):
+            added = np.zeros((len(group.records), 0))
+            if known and len(known[0][0][0].table) > 1:
+                added = np.stack([each.influences for each in known[i][j]])
+            arms.append(Arm(sign * np.array(scores(group)), sign * added, pooled.part))
+        found.append(arms)
     arms = found[0]
     if len(found) > 1 and all(control is pairs[0][1] for _, control in pairs):
         arms = [_of_bilms([[one] for one, _ in found]), found[0][1]]
@@ -199,8 +203,10 @@ READING = (
 )
 
 
-def in_words(gain: Gain) -> str:
-    """ "+5.31 [+4.10, +6.52]"; without an interval only the mean."""
+def in_words(gain: Gain | None) -> str:
+    """ "+5.31 [+4.10, +6.52]"; without an interval only the mean, and nothing of no gain."""
+    if gain is None:
+        return ""
     ends = ", ".join(f"{end:+.2f}" for end in gain.interval or ())
     return f"{gain.mean:+.2f}" + (f" [{ends}]" if ends else "")
 

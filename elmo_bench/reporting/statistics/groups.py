@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from statistics import fmean, stdev
 from typing import Any
@@ -24,12 +24,12 @@ RISING = f"N {RISES}: N of these runs had their best dev score in the last epoch
 class Group:
     """Runs that differ only in their seed, sorted by seed, and the name of their row.
 
-    `among` are all runs of the task at the scale, whose seeds tell how far a score varies.
+    `among` are all groups of the task at the scale, whose seeds tell how far a score varies.
     """
 
     records: list[Record]
     name: str
-    among: Sequence[Record] = ()
+    among: Sequence[Group] = field(default=(), repr=False)
 
     @property
     def first(self) -> Record:
@@ -59,7 +59,7 @@ def in_groups(records: Sequence[Record]) -> list[Group]:
                     )
             words = in_words(changed)
             unsaid = [f"{kind} {short(each)}" for kind, each in digests.items() if short(each) not in "; ".join(words)]
-            found.append(Group(runs, "; ".join([alike.label.iloc[0], *words, *unsaid]), records))
+            found.append(Group(runs, "; ".join([alike.label.iloc[0], *words, *unsaid]), found))
     return found
 
 
@@ -74,11 +74,6 @@ def differences(settings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     keys = sorted({key for each in settings for key in each})
     different = [key for key in keys if any(each.get(key) != settings[0].get(key) for each in settings)]
     return [{key: each.get(key) for key in different} for each in settings]
-
-
-def same_inputs(one: Record, other: Record, any_vectors: bool = False) -> bool:
-    """Whether two runs have the same data and, unless they may have any, the same files of word vectors."""
-    return one.data_sha256 == other.data_sha256 and (any_vectors or one.vector_files == other.vector_files)
 
 
 def weight(group: Group) -> tuple[bool, bool, int, str, str]:

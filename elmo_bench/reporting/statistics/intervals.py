@@ -16,8 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elmo_bench.reporting.statistics.evidence import Evidence
-
 CONFIDENCE, POWER = 0.95, 0.8
 LEVEL = 1 - CONFIDENCE  # a p below it is small
 Bounds = tuple[float, float]
@@ -118,14 +116,6 @@ class Arm(NamedTuple):
     influences: np.ndarray
     pooled: Part | None = None
 
-    @classmethod
-    def of(cls, scores: Sequence[float], evidence: Sequence[Evidence] | None, pooled: Part | None = None) -> Arm:
-        """From the recorded scores, and the evidence of each run if there is any."""
-        values = np.array(scores)
-        if evidence is None or len(evidence[0].table) < 2:
-            return cls(values, np.zeros((len(values), 0)), pooled)
-        return cls(values, np.stack([each.influences for each in evidence]), pooled)
-
     def scaled(self, factor: float) -> Arm:
         """The arm with all its scores multiplied."""
         pooled = self.pooled and (self.pooled[0] * factor**2, self.pooled[1])
@@ -135,11 +125,6 @@ class Arm(NamedTuple):
     def size(self) -> int:
         """The number of seeds."""
         return len(self.scores)
-
-    @property
-    def clusters(self) -> int:
-        """Their number; 0 without per-example results, or with a single cluster."""
-        return self.influences.shape[1]
 
     @property
     def variance(self) -> Part | None:

@@ -12,7 +12,7 @@ from elmo_bench.records.frame import CONTEXT_FREE, UNTRAINED, fits, is_main, res
 from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import changes_of, with_changes
 from elmo_bench.reporting.statistics.gains import Gain, Pair, gain
-from elmo_bench.reporting.statistics.groups import Group, in_groups, same_inputs, weight, weight_of_pair
+from elmo_bench.reporting.statistics.groups import Group, in_groups, weight, weight_of_pair
 from elmo_bench.system.errors import UserError
 
 SCALES = ("paper", "open", "mini")
@@ -79,10 +79,11 @@ class Outcome:
         They also have the same biLM and the same files of word vectors, unless these are compared.
         """
         named = {key.partition(".")[0] for key in (*more, *less)}
+        whose = slice(1) if "vectors" in named else slice(None)  # the data alone, or the files of vectors, too
         pairs = [
             (one, other)
             for one, other in product(self.of(more), self.of(less))
-            if same_inputs(one.first, other.first, "vectors" in named)
+            if one.first.inputs[whose] == other.first.inputs[whose]
             and ("bilm" in named or len({one.first.weights, other.first.weights} - {None}) < 2)
         ]
         return max(pairs, key=weight_of_pair, default=None)
@@ -92,7 +93,7 @@ class Outcome:
         seeds = sorted({r.variant["bilm.seed"] for r in self.records if "bilm.seed" in r.variant})
         changes = [{}, *({"bilm.seed": seed} for seed in seeds)]
         found = [self.pair(more | change, less | change) for change in changes]
-        return tuple(pair for pair in found if pair and found[0] and same_inputs(pair[0].first, found[0][0].first))
+        return tuple(pair for pair in found if pair and found[0] and pair[0].first.inputs == found[0][0].first.inputs)
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
@@ -124,18 +125,13 @@ Scales = Mapping[str, Sequence[Outcome]]  # the tasks of every scale
 
 def by_scale(records: Iterable[Record]) -> dict[str, list[Outcome]]:
     """The tasks of every scale, real data first and mini last. Raises `UserError` as `Outcome` does."""
-    found: dict[str, list[Outcome]] = {}
-    for here in by_place(records):
-        found.setdefault(here[0].scale, []).append(Outcome(here))
-    return found
-
-
-def by_place(records: Iterable[Record]) -> list[list[Record]]:
-    """The records of each task and scale, in the order of the report."""
-    runs = rows_of(records)
-    places = {place: [*here.record] for place, here in runs.groupby(["scale", "task"])}
+    runs, found = rows_of(records), dict[str, list[Outcome]]()
     scales = [*SCALES, *sorted({*runs.scale} - {*SCALES})]
-    return [places[place] for place in product(scales, in_order({*runs.task})) if place in places]
+    for scale, task in product(scales, in_order({*runs.task})):
+        here = [*runs.record[(runs.scale == scale) & (runs.task == task)]]
+        if here:
+            found.setdefault(scale, []).append(Outcome(here))
+    return found
 
 
 def compared(scales: Scales) -> dict[str, list[Comparison]]:
@@ -154,7 +150,7 @@ def holm(mains: Sequence[Comparison]) -> dict[str, float]:
 def _compares(group: Group, baseline: Group) -> bool:
     """Whether they differ in ELMo, as its task's configuration has it, and its biLM alone; or one is a control."""
     one, other = group.first, baseline.first
-    if not one.has_elmo or not same_inputs(one, other):
+    if not one.has_elmo or one.inputs != other.inputs:
         return False
     if not other.has_elmo:
         return rest(one, ["bilm"]) == other.variant

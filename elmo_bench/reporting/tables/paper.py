@@ -99,16 +99,15 @@ def content(
             cells[task] = found
     if not cells:
         return None
-    all_of = [record for outcome in here.values() for record in outcome.records]
-    made = Content(request, [], cells, {task: outcome.metric for task, outcome in here.items()}, "")
-    shown = [record for *_, group in made.groups for record in group.records]
-    own = {f"{record.task}: {', '.join(record.own_data.values())}": None for record in shown if record.own_data}
-    newest = max(shown or all_of, key=lambda record: record.finished, default=None)
-    said = [newest.note] if newest else []
-    said += [f"These runs have other data: {'; '.join(own)}."] if own else []
-    there = {column for _, column, _ in made.groups}
+    shown = [(column, cell.group) for of in cells.values() for (_, column), cell in of.items() if cell.group]
+    runs = [record for _, group in shown for record in group.records]
+    own = dict.fromkeys(f"{run.task}: {', '.join(run.own_data.values())}" for run in runs if run.own_data)
+    note = [outcome.note for outcome in here.values()][:1]
+    note += [f"These runs have other data: {'; '.join(own)}."] if own else []
+    there = {column for column, _ in shown}
     columns = [each for each in axes[1] if not each.recorded or there >= {*(each.gain or [each.title])}]
-    return made._replace(columns=columns, note=" ".join(said))
+    metrics = {task: outcome.metric for task, outcome in here.items()}
+    return Content(request, columns, cells, metrics, " ".join(note))
 
 
 def _cells(

@@ -95,7 +95,22 @@ def markdown(by_scale: Sequence[Sequence[Evaluated]], mains: Mapping[str, Sequen
         parts += [f"## {table.title}: {counts(found)}", corrected, table.note, pipes(table.header, table.rows)]
     for found in by_scale:
         parts.append(f"# Runs and commands, scale {found[0].scale}")
-        parts += [part for each in found for part in _detail(each)]
+        for each in found:
+            missing = [title(row.task) for row in each.rows if row.verdict == UNTESTED and row.task]
+            lacking = f"; not recorded: {', '.join(missing)}" if missing else ""
+            about = f"{each.finding.where}; shown by an interval {_region(*each.finding.bounds)}. `{each.command}`"
+            rows = [
+                (
+                    title(row.task) if row.task else "-",
+                    each.finding.paper.get(row.task, ""),
+                    *_measured(row),
+                    p_in_words(row.p),
+                    "; ".join(filter(None, [row.verdict, _power(row, each.finding.bounds), row.note])),
+                    runs(row, each.scale),
+                )
+                for row in each.rows
+            ]
+            parts += [f"### {each.finding.finding}", f"{about}{lacking}.", pipes(ROWS, rows)]
     return inert("\n\n".join(filter(None, parts)) + "\n")
 
 
@@ -129,25 +144,6 @@ def _cell(each: Evaluated, row: FindingRow) -> Number:
     return Number(text, runs_of(*row.groups), below, [*filter(None, fold)], row.verdict)
 
 
-def _detail(each: Evaluated) -> list[str]:
-    rows = [
-        (
-            title(row.task) if row.task else "-",
-            each.finding.paper.get(row.task, ""),
-            *_measured(row),
-            p_in_words(row.p),
-            "; ".join(filter(None, [row.verdict, _power(row, each.finding.bounds), row.note])),
-            runs(row, each.scale),
-        )
-        for row in each.rows
-    ]
-    missing = [title(row.task) for row in each.rows if row.verdict == UNTESTED and row.task]
-    lacking = f"; not recorded: {', '.join(missing)}" if missing else ""
-    region = _region(each.finding.bounds)
-    about = f"{each.finding.where}; shown by an interval {region}. `{each.command}`{lacking}."
-    return [f"### {each.finding.finding}", about, pipes(ROWS, rows)]
-
-
 def _measured(row: FindingRow) -> tuple[str, str]:
     """The difference and its interval, "+3.06" and "+1.04 to +5.07"; empty where they are not known."""
     digits, unit = (1, " %") if row.unit == "%" else (2, "")
@@ -155,9 +151,8 @@ def _measured(row: FindingRow) -> tuple[str, str]:
     return value, " to ".join(f"{end:+.{digits}f}" for end in row.interval or ())
 
 
-def _region(bounds: Bounds) -> str:
+def _region(least: float, most: float) -> str:
     """ "above 0", "below 0.333", "from -1 to 1"."""
-    least, most = bounds
     if isinf(most):
         return f"above {least:g}"
     return f"below {most:g}" if isinf(least) else f"from {least:g} to {most:g}"

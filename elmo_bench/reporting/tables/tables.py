@@ -16,8 +16,8 @@ from elmo_bench.records.times import in_time, typical
 from elmo_bench.reporting.section import Number, Section
 from elmo_bench.reporting.statistics import gains
 from elmo_bench.reporting.statistics import groups as statistics
-from elmo_bench.reporting.statistics.groups import Group, differences, in_groups, linked, runs_of, short
-from elmo_bench.reporting.statistics.outcomes import Comparison, Outcome, Scales, by_place, largest
+from elmo_bench.reporting.statistics.groups import Group, differences, linked, runs_of, short
+from elmo_bench.reporting.statistics.outcomes import Comparison, Outcome, Scales, by_scale, largest
 from elmo_bench.system import places
 
 Row = tuple[str, ...]
@@ -37,7 +37,7 @@ Read = Mapping[tuple[str, str], Sequence[str]]  # sentences by scale and task
 
 def sections(records: Iterable[Record]) -> list[Section]:
     """For every task and scale that has records a section, and one of its gains: real data first, mini last."""
-    return [part for place in by_place(records) for part in sections_of(Outcome(place), {})]
+    return [part for here in by_scale(records).values() for each in here for part in sections_of(each, {})]
 
 
 def sections_of(outcome: Outcome, read: Read) -> list[Section]:
@@ -256,13 +256,13 @@ def _side_by_side(outcome: Outcome, random: bool) -> list[Row]:
             for each in (baseline, elmo)
         ]  # fmt: skip
         found = next((each for each in outcome.comparisons if (each.control, each.treated) == (baseline, elmo)), None)
-        gained = [gains.in_words(each) if each else "" for each in (found and found.test, found and found.context)]
+        gained = gains.in_words(found and found.test), gains.in_words(found and found.context)
         rows.append((task, metric, run.vectors, *shown, *gained, paper))
     return rows
 
 
 def _inputs(group: Group) -> tuple[str, ...]:
-    return " ".join([group.first.vectors, *group.first.vector_files]), group.first.data_sha256
+    return group.first.vectors, *group.first.inputs
 
 
 # A user's own results beside the reference runs and the paper, arm by arm.
@@ -270,14 +270,14 @@ def _inputs(group: Group) -> tuple[str, ...]:
 
 def beside(records: Iterable[Record]) -> list[Section]:
     """A table for every task and scale of a user's records. Raises `UserError` for records that contradict."""
-    return [_beside(own, read_all(places.RECORDED, own[0].scale, own[0].task)) for own in by_place(records)]
+    return [_beside(each) for here in by_scale(records).values() for each in here]
 
 
-def _beside(own: Sequence[Record], reference: Sequence[Record]) -> Section:
+def _beside(own: Outcome) -> Section:
     """The arms of one task at one scale, and below them the gain of +ELMo and the part of it that is context."""
-    first, metric, rows = own[0], own[0].monitor, []
+    reference, metric, rows = read_all(places.RECORDED, own.scale, own.task), own.metric, []
     theirs = sorted(reference, key=lambda record: record.seed)
-    groups = sorted(in_groups(own), key=lambda group: (group.first.has_elmo, group.name))
+    groups = sorted(own.groups, key=lambda group: (group.first.has_elmo, group.name))
     for group in groups:
         cells = []
         for runs in (group.records, [record for record in theirs if record.group == group.first.group]):
@@ -288,18 +288,18 @@ def _beside(own: Sequence[Record], reference: Sequence[Record]) -> Section:
     remarks = [] if alike & {record.group for record in theirs} else ["There is no reference run with these settings."]
     free = [group.first.variant | CONTEXT_FREE for group in groups if group.first.has_elmo]
     known = [record for record in reference if record.group in alike or record.variant in free]
-    main, recorded = (Outcome(runs).main if runs else None for runs in (own, known))
-    if main:
+    recorded = Outcome(known).main if known else None
+    if main := own.main:
         paper = statistics.gain_of_paper(main.treated.first)
         gained, context = [main.test, recorded and recorded.test], [main.context, recorded and recorded.context]
         for name, of, figure in (("gain of +ELMo", gained, paper), (CONTEXT, context, None)):
             # an interval only where both arms have several seeds
             sure = [each if each is None or min(each.seeds) > 1 else each._replace(spread=None) for each in of]
-            ours, others = (gains.in_words(each) if each else "" for each in sure)
+            ours, others = map(gains.in_words, sure)
             if any(of) or of is gained:
                 rows.append((name, "", ours, "", others, "", "" if figure is None else f"{figure:+.2f}"))
     return Section(
-        f"{first.task}, scale {first.scale}: your runs, the reference runs and the paper",
+        f"{own.task}, scale {own.scale}: your runs, the reference runs and the paper",
         REFERENCE,
         tuple(cell.format(m=metric) for cell in BESIDE),
         rows,
