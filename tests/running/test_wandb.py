@@ -22,7 +22,6 @@ from elmo_bench.configuration.schema import WandbConfig
 from elmo_bench.metrics.items import Items
 from elmo_bench.records import items, publishing, store, wandb_runs
 from elmo_bench.records.record import Record
-from elmo_bench.reporting.statistics.outcomes import by_place
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from tests.command import Fork
@@ -359,7 +358,7 @@ def test_without_the_extra_the_dashboards_are_one_line(monkeypatch):
 def test_the_workspace_shows_the_metrics_that_runs_log():
     pytest.importorskip("wandb_workspaces")
     records = [finished(), finished(2, scale="mini")]
-    workspace = publishing.dashboards("me", "p", by_place(records), "")["workspace"]
+    workspace = publishing.dashboards("me", "p", [[each] for each in records], "")["workspace"]
     made = json.loads(workspace._to_model().model_dump_json(by_alias=True))
     (runs,) = made["spec"]["section"]["runSets"]
     assert [group["name"] for group in runs["grouping"]] == ["table.value", "label.value"]
@@ -373,7 +372,7 @@ def test_the_workspace_shows_the_metrics_that_runs_log():
 
 def test_the_report_has_the_tables_and_the_curves_of_every_task():
     wr = pytest.importorskip("wandb_workspaces.reports.v2")
-    made = publishing.dashboards("me", "p", by_place([finished(), finished(2, scale="mini")]), "# Tables")["report"]
+    made = publishing.dashboards("me", "p", [[finished()], [finished(2, scale="mini")]], "# Tables")["report"]
     assert made.blocks[1].text == "# Tables"
     grids = [block for block in made.blocks if isinstance(block, wr.PanelGrid)]
     assert [grid.runsets[0].filters for grid in grids] == [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -51,7 +52,7 @@ def main() -> None:
     from elmo_bench.records.store import read_all, whole
     from elmo_bench.records.wandb_runs import has_key
     from elmo_bench.reporting.pages import report
-    from elmo_bench.reporting.statistics.outcomes import by_place
+    from elmo_bench.reporting.statistics.outcomes import by_scale
     from elmo_bench.reporting.tables import tables
     from elmo_bench.system.storage.locks import held
 
@@ -74,7 +75,8 @@ def main() -> None:
         raise UserError("some runs were not published, as said above; the same command goes on")
     if has_key():
         page = report.markdown(publishing.NAME, "", tables.sections(records))
-        for name, url in publishing.publish_dashboards(by_place(records), page, folder, options).items():
+        by_task = [outcome.records for outcome in chain.from_iterable(by_scale(records).values())]
+        for name, url in publishing.publish_dashboards(by_task, page, folder, options).items():
             print(f"{name}: {url}")
 
 

@@ -11,7 +11,7 @@ import sys
 from elmo_bench.commands import usage
 from elmo_bench.commands.compare import report
 from elmo_bench.records import store
-from elmo_bench.records.query import is_context_control, is_main
+from elmo_bench.records.frame import is_context_control, is_main
 from elmo_bench.records.record import Record
 from elmo_bench.reporting.tables import tables
 from elmo_bench.sweeps import request
