@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 
 from elmo_bench.mini.language.chance import Chance, Ranked
 from elmo_bench.mini.language.clauses import Clauses, Style
-from elmo_bench.mini.language.english import WORDS
-from elmo_bench.mini.language.events import INDEFINITE, Common, Event, Events
 from elmo_bench.mini.language.lexicon import Frame, Noun
 from elmo_bench.mini.language.phrases import Sentence, sentence
 from elmo_bench.mini.language.voices import Voice
-from elmo_bench.mini.language.world import World
+from elmo_bench.mini.language.words import WORDS
+from elmo_bench.mini.language.world import INDEFINITE, Event, Events, Participant, World
 
 LABELS = ("entailment", "neutral", "contradiction")
 EXCLUDED = {frozenset((one, other)) for one, others in WORDS["excludes"].items() for other in others.split()}
@@ -84,22 +83,22 @@ class Scenes(Events):
         frame = chance.one_of(self._actions)
         verbs = self.lexicon.verbs[frame.name]
         verb = verbs.items[0] if chance.happens(0.4) else verbs.draw(chance)
-        subject = self._thing(chance.one_of(("person", "person", frame.subject.classes[-1])), SUBJECTS)
+        subject = self._thing(SUBJECTS, chance.one_of(("person", "person", frame.subject.classes[-1])))
         scene = Event(verb, subject, self._object(frame), place=self._place())
         return scene if self._details(scene) else self._hypothesis()
 
-    def _thing(self, wanted: str, allowed: Sequence[str]) -> Common:
+    def _thing(self, allowed: Sequence[str], wanted: str) -> Participant:
         """A noun or its hypernym, possibly with a number and an adjective."""
         while not self._is_decided((drawn := self.common(wanted)).noun, allowed):
             pass
-        general = self.lexicon.hypernyms[drawn.noun.group]
-        return replace(drawn, noun=general) if self.chance.happens(0.4) else drawn
+        return replace(drawn, noun=self._general(drawn.noun)) if self.chance.happens(0.4) else drawn
 
-    def _object(self, frame: Frame) -> Common | None:
-        return self._thing(self.chance.one_of(frame.object.classes), frame.object.classes) if frame.object else None
+    def _object(self, frame: Frame) -> Participant | None:
+        classes = frame.object.classes if frame.object else ()
+        return self._thing(classes, self.chance.one_of(classes)) if classes else None
 
-    def _place(self) -> Common | None:
-        return self._thing("place", ("place",)) if self.chance.happens(0.5) else None
+    def _place(self) -> Participant | None:
+        return self._thing(("place",), "place") if self.chance.happens(0.5) else None
 
     def _special(self, scene: Event) -> Event:
         """A scene that entails the given one: it may use hyponyms and add adjectives, a number and a place."""
@@ -111,57 +110,56 @@ class Scenes(Events):
         subject = self._more(scene.subject, SUBJECTS)
         return Event(verb, subject, target, place=self._more(place, ("place",)) if place else None)
 
-    def _more(self, thing: Any, allowed: Sequence[str]) -> Common:
+    def _more(self, thing: Any, allowed: Sequence[str]) -> Participant:
         noun, adjectives, number = thing.noun, thing.adjectives, thing.number
-        if noun == self.lexicon.hypernyms[noun.group] and self.chance.happens(0.7):
+        if noun == self._general(noun) and self.chance.happens(0.7):
             while not self._is_decided(noun := self.lexicon.nouns[thing.noun.group].draw(self.chance), allowed):
                 pass
         if not adjectives and self.chance.happens(0.4):
             adjectives = (self.adjective(noun),)
         if number == INDEFINITE and self.chance.happens(0.5):
-            number = self._number()
+            number = self.chance.one_of(WORDS["numbers"].split())
         return replace(thing, noun=noun, adjectives=adjectives, number=number)
+
+    def _general(self, noun: Noun) -> Noun:
+        return self.lexicon.hypernyms[noun.group]
 
     def _is_decided(self, noun: Noun, allowed: Sequence[str]) -> bool:
         """Whether the form has one sense only among the classes that its place in the sentence allows."""
         return sum(self._uses[noun.form, cls] for cls in allowed) == 1
 
-    def _number(self, other: str = "") -> str:
-        return self.chance.one_of([word for word in WORDS["numbers"].split() if word != other])
-
-    # What a premise may leave open.
-
     def _details(self, scene: Event) -> list[Change]:
-        """The changes that leave one of the scene's details open."""
+        """The changes of a premise that leave one of the scene's details open."""
         general = self.lexicon.verbs[scene.frame.name].items[0]
         details: list[Change] = [partial(replace, verb=general)] if scene.verb != general else []
         for part in ("subject", "object", "place"):
             if thing := getattr(scene, part):
-                hypernym = self.lexicon.hypernyms[thing.noun.group]
-                if thing.noun != hypernym:
-                    details.append(partial(_changed, part=part, noun=hypernym))
-                if thing.adjectives:
-                    details.append(partial(_changed, part=part, adjectives=()))
-                if thing.number not in ("", INDEFINITE):
-                    details.append(partial(_changed, part=part, number=INDEFINITE))
+                plain = {"noun": self._general(thing.noun), "adjectives": (), "number": thing.number and INDEFINITE}
+                less = {name: value for name, value in plain.items() if getattr(thing, name) != value}
+                details += [partial(_changed, part=part, **{name: value}) for name, value in less.items()]
         return details + ([partial(replace, place=None)] if scene.place else [])
 
     # Contradictions of the hypothesis.
 
     def _opposed(self, premise: Event, hypothesis: Event) -> Event:
         """The premise with one part changed so that it contradicts the hypothesis."""
-        frame = hypothesis.frame
-        parts = ["verb"] * bool(self._others(hypothesis)) + ["subject"] + ["object"] * bool(frame.object)
-        part = self.chance.one_of(parts)
+        chance, classes = self.chance, hypothesis.frame.object.classes if hypothesis.frame.object else ()
+        parts = ["verb"] * bool(self._others(hypothesis)) + ["subject"] + ["object"] * bool(classes)
+        part = chance.one_of(parts)
         if part == "verb":
             return self._doing_another(premise, hypothesis)
         said = getattr(hypothesis, part)
-        if said.number not in ("", INDEFINITE) and self.chance.happens(0.5):
-            return _changed(premise, part, number=self._number(said.number))
-        if said.adjectives and self.chance.happens(0.6):
-            return _changed(premise, part, adjectives=(self._opposite(*said.adjectives),))
-        sister = self._sister(said.noun, frame.object.classes if part == "object" and frame.object else ())
+        if said.number not in ("", INDEFINITE) and chance.happens(0.5):
+            return _changed(premise, part, number=self._another(WORDS["numbers"], said.number))
+        if said.adjectives and chance.happens(0.6):
+            (adjective,) = said.adjectives
+            group = next(words for words in WORDS["adjectives"].values() if adjective in words.split())
+            return _changed(premise, part, adjectives=(self._another(group, adjective),))
+        sister = self._sister(said.noun, classes if part == "object" else ())
         return _changed(premise, part, noun=sister) if sister else self._opposed(premise, hypothesis)
+
+    def _another(self, words: str, said: str) -> str:
+        return self.chance.one_of([word for word in words.split() if word != said])
 
     def _doing_another(self, premise: Event, hypothesis: Event) -> Event:
         """The subject does something else."""
@@ -177,17 +175,12 @@ class Scenes(Events):
         name, kind = scene.frame.name, scene.subject.noun.cls
         return [f for f in self._actions if {name, f.name} in EXCLUDED and kind in f.subject.classes]
 
-    def _opposite(self, adjective: str) -> str:
-        group = next(words.split() for words in WORDS["adjectives"].values() if adjective in words.split())
-        return self.chance.one_of([other for other in group if other != adjective])
-
     def _sister(self, noun: Noun, allowed: Sequence[str]) -> Noun | None:
         """A noun of the same class, or of one that is allowed, that excludes the given one, in both of its senses."""
-        general = noun == self.lexicon.hypernyms[noun.group]
-        named = {noun.form} | ({one.form for one in self.lexicon.nouns[noun.group].items} if general else set())
+        general = noun == self._general(noun)
+        named = {noun.form, *(one.form for one in self.lexicon.nouns[noun.group].items if general)}
         pools = []
-        for cls in allowed if general and allowed else (noun.cls,):
-            others = [other for other in self.lexicon.nouns[cls].items if other.form not in named]
-            pools.append([other for other in others if not (general and other.group == noun.group)])
-        pools = [pool for pool in pools if pool]
+        for cls in (general and allowed) or (noun.cls,):
+            if others := [other for other in self.lexicon.nouns[cls].items if other.form not in named]:
+                pools.append(others)
         return Ranked(self.chance.one_of(pools), flat=12).draw(self.chance) if pools else None

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from elmo_bench.mini.language.chance import Chance
-from elmo_bench.mini.language.events import Event, Events, Filler, fits
 from elmo_bench.mini.language.lexicon import Frame
 from elmo_bench.mini.language.phrases import Sentence
 from elmo_bench.mini.language.sentences import SentenceWriter
 from elmo_bench.mini.language.voices import Discourse
-from elmo_bench.mini.language.world import Entity, World, WorldSampler
+from elmo_bench.mini.language.world import Event, Events, Participant, World
 
 
 class CastEvents(Events):
@@ -22,24 +21,24 @@ class CastEvents(Events):
 
     def __init__(self, chance: Chance, world: World):
         super().__init__(chance, world)
-        named: dict[tuple[str, ...], Entity] = {}  # no two of one name
+        named: dict[tuple[str, ...], Participant] = {}  # no two of one name
         for which in ("person", "person", "person", "place", "org", "vessel"):
             new = world.entities[which].draw(chance)
             named.setdefault(new.short, new)
         others = [self.common(which) for which in ("vehicle", "animal") if chance.happens(0.7)]
-        self.cast: list[Filler] = [*named.values(), *others]
+        self.cast: list[Participant] = [*named.values(), *others]
         self._hero = self.cast[0]
 
-    def event(self, frame: Frame | None = None, subject: Filler | None = None, plain: bool = False) -> Event:
+    def event(self, frame: Frame | None = None, subject: Participant | None = None, plain: bool = False) -> Event:
         """An event whose subject is often the previous one, else another member of the cast."""
         if subject is None and not self.chance.happens(0.4):
             self._hero = self.chance.one_of(self.cast)
-        if frame is None or fits(self._hero, frame.subject.classes):
+        if frame is None or self._hero.fits(frame.subject.classes):
             subject = subject or self._hero
         return super().event(frame, subject, plain)
 
-    def filler(self, classes: Sequence[str]) -> Filler:
-        known = [filler for filler in self.cast if fits(filler, classes)]
+    def filler(self, classes: Sequence[str]) -> Participant:
+        known = [filler for filler in self.cast if filler.fits(classes)]
         if known and self.chance.happens(0.75):
             return self.chance.one_of(known)
         filler = super().filler(classes)
@@ -48,8 +47,11 @@ class CastEvents(Events):
         return filler
 
 
-class Stories(WorldSampler):
+class Stories:
     """Draws stories."""
+
+    def __init__(self, chance: Chance, world: World):
+        self.chance, self.world = chance, world
 
     def draw(self) -> list[Sentence]:
         """The sentences of one."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from elmo_bench.mini.language.chance import Chance
-from elmo_bench.mini.language.english import GRAMMAR
-from elmo_bench.mini.language.events import Event, gender
-from elmo_bench.mini.language.morphology import inflected
+from elmo_bench.mini.language.lexicon import Slot
 from elmo_bench.mini.language.phrases import Part, Phrase, Word, phrase
 from elmo_bench.mini.language.voices import Voice
+from elmo_bench.mini.language.words import GRAMMAR, inflected
+from elmo_bench.mini.language.world import Event
 
 
 class Style(NamedTuple):
@@ -49,7 +49,7 @@ def verb(event: Event, style: Style, inverted: bool = False, asked: bool = False
     tense, passive, negated = style
     table = GRAMMAR["verbs"].get(tense, GRAMMAR["verbs"]["modal"])
     kind = "passive" if passive else "negated" if negated or inverted else "active"
-    plural = not asked and gender(event.filled()[passive][1]) == "plural"
+    plural = not asked and bool(event.filled()[passive][1].number)
     first, *rest = (words.split("|")[-1 if plural else 0] for words in table.get(kind, table["active"]).split())
     parts: list[Part] = [role(event, "ARGM-MOD", tense) if first == "MD" else phrase(first.strip("-"))]
     if negated:
@@ -100,15 +100,15 @@ class Clauses:
             slots.reverse()
         if passive:
             slots = [*slots[1:], (*agent, "by")]
+        if event.place:
+            near = "near" if event.place.noun.group == "waterway" else "in"
+            slots.append((Slot("ARGM-LOC", ("place",)), event.place, near))
         parts = [
             (slot.label, phrase(preposition, self.voice.refer(filler, "object", slot.classes)))
             for slot, filler, preposition in slots
         ]
-        circumstances = []
-        if event.place:
-            near = "near" if event.place.noun.group == "waterway" else "in"
-            circumstances.append(("ARGM-LOC", phrase(near, self.voice.refer(event.place, "object", ("place",)))))
         if event.time:
-            circumstances.append(("ARGM-TMP", event.time))
-        parts += circumstances[::-1] if self.chance.happens(0.3) else circumstances
+            parts.append(("ARGM-TMP", event.time))
+        if self.chance.happens(0.3) and event.time and event.place:
+            parts[-2:] = parts[-1], parts[-2]
         return [(label, part.marked(event, label)) for label, part in parts]

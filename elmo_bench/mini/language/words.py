@@ -1,4 +1,4 @@
-"""English inflection and derivation, and invented stems and names.
+"""The tables of the language, English inflection and derivation, and invented stems and names.
 
 Invented words are regular, so that a character-based model can recognise a past tense or a plural of an unseen stem.
 Names of people, places, organisations and works use the same syllables, so the form of a name says nothing about its
@@ -10,12 +10,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
 
 from elmo_bench.mini.language.chance import Chance
-from elmo_bench.mini.language.english import WORDS
+from elmo_bench.system.storage import yaml_text
 
+
+def table(name: str) -> dict[str, Any]:
+    """The tables of a file in this folder. A string is a list of words: use `str.split`."""
+    content: Any = OmegaConf.to_container(yaml_text.read(Path(__file__).with_name(f"{name}.yaml")))
+    return content
+
+
+WORDS, GRAMMAR, REVIEWS = map(table, ("words", "grammar", "reviews"))
+TAGS = {word: tag for tag, words in WORDS["tags"].items() for word in words.split()}
+THINGS = tuple(WORDS["things"].split())
 SYLLABLES = {kind: parts.split() for kind, parts in WORDS["syllables"].items()}
-VOWELS = "aeiou"
 
 
 @cache
@@ -41,7 +54,7 @@ def forms(word: str) -> set[str]:
 
 def article(following: str) -> str:
     """The indefinite article before a word."""
-    return "an" if following[0].lower() in VOWELS and not following.lower().startswith("uni") else "a"
+    return "an" if following[0].lower() in "aeiou" and not following.lower().startswith("uni") else "a"
 
 
 def capitalised(text: str) -> str:
