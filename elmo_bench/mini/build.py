@@ -18,12 +18,13 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from elmo_bench.mini.data import Sizes
 from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.phrases import ENTITY, MENTION, Sentence
-from elmo_bench.mini.language.sentences import news
+from elmo_bench.mini.language.sentences import SentenceWriter
 from elmo_bench.mini.language.words import GRAMMAR, capitalised
 from elmo_bench.mini.language.world import World
 from elmo_bench.mini.opinions import OpinionTree, Reviews
@@ -40,17 +41,17 @@ from elmo_bench.text.tags import Span, encode
 Columns = tuple[dict[int, Sequence[str]], list[list[str]]]  # by their numbers; those of arguments
 
 
-def _ner(split: str, items: list[Sentence]) -> str:
+def _ner(split: str, items: list[list[Sentence]]) -> str:
     """Word and IOB2 tag, tab-separated; a blank line after every sentence."""
-    tagged = ((told.forms, encode(told.spans[ENTITY], len(told.words), "iob2")) for told in items)
+    tagged = ((told.forms, encode(told.spans[ENTITY], len(told.words), "iob2")) for told in chain(*items))
     return "".join(write_rows([*zip(*columns, strict=True)], "\t") for columns in tagged)
 
 
-def _srl(split: str, items: list[Sentence]) -> str:
+def _srl(split: str, items: list[list[Sentence]]) -> str:
     """CoNLL-2012 columns: words, parts of speech, parse bits, predicates' lemmas and rolesets, and their arguments.
     Twenty sentences a document.
     """
-    return _conll(split, [map(_propositions, items[i : i + 20]) for i in range(0, len(items), 20)])
+    return _conll(split, [map(_propositions, chain(*items[i : i + 20])) for i in range(0, len(items), 20)])
 
 
 def _propositions(told: Sentence) -> Columns:
@@ -130,8 +131,8 @@ class Format(NamedTuple):
 
 
 FORMATS = {
-    "ner": Format(news, lambda told: [told], _ner),
-    "srl": Format(news, lambda told: [told], _srl),
+    "ner": Format(SentenceWriter, iter, _ner),
+    "srl": Format(SentenceWriter, iter, _srl),
     "coref": Format(Stories, iter, _coref),
     "snli": Format(Scenes, lambda pair: [pair.premise, pair.hypothesis], _snli, len(LABELS)),
     "squad": Format(Passages, lambda passage: passage.told, _squad),
@@ -190,27 +191,23 @@ class Builder:
         avoided = set(self._held_out)
         senses = ["split\tsentence\ttoken\tword\tsense"]
         for split, tokens in reversed(list(zip(SPLITS, self.sizes.lm, strict=True))):
+            chance = Chance(self.seed, "lm", split)
+            sources = {task: made.source(chance, self.world) for task, made in FORMATS.items()}
             lines: list[str] = []
-            for text, said, words in self._lines(Chance(self.seed, "lm", split)):
-                if avoided.isdisjoint((text, said)):
-                    senses += [f"{split}\t{len(lines)}\t{i}\t{key.partition('%')[0]}\t{key}" for i, key in words]
+            while tokens > 0:
+                kind = chance.weighted(GRAMMAR["text"])
+                general = kind == "statement"
+                for told in [sources["ner"].general()] if general else FORMATS[kind].told(sources[kind].draw()):
+                    tree = isinstance(told, OpinionTree)
+                    text = sources[kind].advised(told) if tree else told.text
+                    if tokens <= 0 or not avoided.isdisjoint((text, told.text)):
+                        continue
+                    for i, word in enumerate([] if tree else told.words):
+                        if word.sense:
+                            senses.append(f"{split}\t{len(lines)}\t{i}\t{word.sense.partition('%')[0]}\t{word.sense}")
                     lines.append(text)
                     tokens -= len(text.split())
-                    if tokens <= 0:
-                        break
             if split != "train":
                 avoided.update(lines)
             yield f"lm/{split}.txt", "\n".join(lines) + "\n"
         yield "lm/senses.tsv", "\n".join(senses) + "\n"
-
-    def _lines(self, chance: Chance) -> Iterator[tuple[str, str, list[tuple[int, str]]]]:
-        """Endlessly: a line, the sentence in it that a task could have, and (token, sense) of its ambiguous words."""
-        sources = {task: made.source(chance, self.world) for task, made in FORMATS.items()}
-        while True:
-            kind = chance.weighted(GRAMMAR["text"])
-            general = kind == "statement"
-            for told in [sources["ner"].general()] if general else FORMATS[kind].told(sources[kind].draw()):
-                if isinstance(told, OpinionTree):
-                    yield sources[kind].advised(told), told.text, []
-                else:
-                    yield told.text, told.text, [(i, word.sense) for i, word in enumerate(told.words) if word.sense]

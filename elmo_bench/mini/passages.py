@@ -6,16 +6,14 @@ one event of the paragraph only.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
-from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.clauses import Clauses, Style, verb
 from elmo_bench.mini.language.lexicon import Frame
 from elmo_bench.mini.language.phrases import ENTITY, Sentence, Word, phrase, sentence
 from elmo_bench.mini.language.voices import Discourse, Voice
 from elmo_bench.mini.language.words import GRAMMAR
-from elmo_bench.mini.language.world import Event, Events, Participant, World
+from elmo_bench.mini.language.world import Event, Participant
 
 ASKED = {"ARGM-LOC": "where", "ARGM-TMP": "when"}
 
@@ -32,29 +30,24 @@ class Passage(NamedTuple):
     told: list[Sentence]
 
 
-class Passages(Events):
+class Passages(Clauses):
     """Draws passages."""
-
-    def __init__(self, chance: Chance, world: World):
-        super().__init__(chance, world)
-        self._asking = Clauses(chance, Voice(chance, definite=1.0))
-        self._frames = [world.lexicon.frames[name] for name in GRAMMAR["frames"]["asked"].split()]
 
     def draw(self) -> Passage:
         chance = self.chance
         topic = self.world.entities[chance.weighted(GRAMMAR["topics"])].draw(chance)
-        voice = Discourse(chance)
-        clauses = Clauses(chance, voice)
-        frame = chance.one_of([frame for frame in self._frames if topic.noun.cls in frame.subject.classes])
+        voice = self.voice = Discourse(chance)
+        frames = [self.lexicon.frames[name] for name in GRAMMAR["frames"]["asked"].split()]
+        frame = chance.one_of([frame for frame in frames if topic.noun.cls in frame.subject.classes])
         first = self._happening(frame, topic)  # and another one, often of the topic too
         events = chance.shuffled([first, self._happening(frame, topic if chance.happens(0.5) else None)])
         sentences = []
         for event in events:
             voice.new_sentence()
-            style = Style(passive=event.object is not None and chance.happens(0.2))
-            sentences.append(sentence(clauses.clause(event, style, fronted=chance.happens(0.3))))
+            style = Style(passive=event.frame.object is not None and chance.happens(0.2))
+            sentences.append(sentence(self.clause(event, style, fronted=chance.happens(0.3))))
         context, offsets = detokenized(sentences)
-        questions = []
+        self.voice, questions = Voice(chance, definite=1.0), []
         for event, told, starts in zip(events, sentences, offsets, strict=True):
             if asked := self._askable(event, events, told):
                 questions.append((self._question(event, asked, events), _answers(event, asked, told, starts, context)))
@@ -62,9 +55,9 @@ class Passages(Events):
 
     def _happening(self, frame: Frame, subject: Participant | None) -> Event:
         """An event with a time and often a place."""
-        event = replace(self.event(frame, subject), time=self.time())
-        if event.place is None and not frame.placed and self.chance.happens(0.4):
-            event = replace(event, place=self.world.entities["place"].draw(self.chance))
+        event = self.event(frame, subject).having("ARGM-TMP", self.time())
+        if "ARGM-LOC" not in event.roles and not frame.placed and self.chance.happens(0.4):
+            event = event.having("ARGM-LOC", self.world.entities["place"].draw(self.chance))
         return event
 
     def _askable(self, event: Event, events: list[Event], told: Sentence) -> str:
@@ -84,34 +77,32 @@ class Passages(Events):
         for label in ASKED:
             if chance.happens(0.6) and _unique(event, dropped | {label}, events):
                 dropped.add(label)
-        if event.frame.action and chance.happens(0.5):
-            event = replace(event, verb=self.lexicon.verbs[event.frame.name].items[0])
-        turned = event.object is not None and chance.happens(0.5 if asked == "ARG1" else 0.2)
+        if event.frame in self.lexicon.actions and chance.happens(0.5):
+            event = Event(self.lexicon.verbs[event.frame.name].items[0], event.roles)
+        turned = event.frame.object is not None and chance.happens(0.5 if asked == "ARG1" else 0.2)
         style = Style(passive=turned and asked != event.frame.subject.label)
-        rest = [(role, part) for role, part in self._asking.complements(event, style.passive) if role not in dropped]
-        preposition = next((slot.preposition for slot in event.frame.obliques if slot.label == asked), "")
+        rest = [(role, part) for role, part in self.complements(event, style.passive) if role not in dropped]
+        preposition = next((slot.preposition for slot in event.frame.slots if slot.label == asked), "")
         parts = [part for role, part in rest if not role.startswith("ARGM")]
         circumstances = [part for role, part in rest if role.startswith("ARGM")]
         early = [*circumstances, ","] if preposition and circumstances else []  # not: rent from in 1906
         parts += [phrase(preposition)] if preposition else circumstances
         word = phrase(ASKED.get(asked) or "what")
         if asked not in ASKED:
-            noun = next(filler.noun for slot, filler in event.filled() if slot.label == asked)
+            noun = event.roles[asked].noun
             if noun.cls == "person":
                 word = phrase("who")
             elif noun.group != "relation" and chance.happens(0.6):
                 word = phrase("which", Word(noun.group, "NN"))
-        if asked == event.filled()[style.passive][0].label:
+        if asked == event.frame.slots[style.passive].label:
             return sentence(word, *verb(event, style, asked=True), *parts, end="?")
         first, *others = verb(event, style, inverted=True)
-        return sentence(*early, word, first, self._asking.subject(event, style.passive), *others, *parts, end="?")
+        return sentence(*early, word, first, self.subject(event, style.passive), *others, *parts, end="?")
 
 
 def _facts(event: Event) -> dict[str, Any]:
     """What a question can mention or ask for, by role, in words that identify it."""
-    facts: dict[str, Any] = {slot.label: filler.words for slot, filler in event.filled()}
-    facts |= {"ARGM-LOC": event.place.words} if event.place else {}
-    return facts | ({"ARGM-TMP": event.time.parts} if event.time else {})
+    return {role: filler.parts for role, filler in event.roles.items()}
 
 
 def _unique(event: Event, dropped: set[str], events: list[Event]) -> bool:

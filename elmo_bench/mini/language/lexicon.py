@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Sequence
 from itertools import chain, zip_longest
 from typing import NamedTuple
 
@@ -47,21 +48,21 @@ class Frame(NamedTuple):
     """How a group of verbs is used; see the table in words.yaml for the marks."""
 
     name: str
-    subject: Slot
-    object: Slot | None = None
-    obliques: tuple[Slot, ...] = ()
+    slots: tuple[Slot, ...]  # of the subject, the object if there is one, and the others, which have prepositions
     marks: str = ""
 
     @property
-    def action(self) -> bool:
-        """Whether the verbs are hyponyms of the first one."""
-        return "*" in self.marks
+    def subject(self) -> Slot:
+        return self.slots[0]
+
+    @property
+    def object(self) -> Slot | None:
+        return next((slot for slot in self.slots[1:] if not slot.preposition), None)
 
     @property
     def placed(self) -> bool:
         """Whether a participant is a place already, so that there is no room for another."""
-        slots = (self.subject, self.object, *self.obliques)
-        return any(slot and {"place", "building"} & {*slot.classes} for slot in slots)
+        return any({"place", "building"} & {*slot.classes} for slot in self.slots)
 
 
 class Verb(NamedTuple):
@@ -74,17 +75,17 @@ class Verb(NamedTuple):
     shared: bool = False  # with a frame whose subject has another role
 
 
-BE = Verb("be", "01", Frame("be", Slot("ARG1", ())))
+BE = Verb("be", "01", Frame("be", (Slot("ARG1", ()),)))
 
 
-def frames(table: str) -> dict[Frame, str]:
-    """The frames of a table in words.yaml, with their verbs."""
-    found = {}
-    for line in WORDS[table].strip().splitlines():
-        name, subject, target, obliques, marks, verbs = (cell.strip() for cell in line.split("|"))
-        slots = tuple(map(Slot.of, obliques.split()))
-        found[Frame(name, Slot.of(subject), Slot.of(target) if target else None, slots, marks)] = verbs
-    return found
+def _frames() -> dict[Frame, str]:
+    """The frames with their verbs."""
+    rows = ([cell.strip() for cell in line.split("|")] for line in WORDS["frames"].strip().splitlines())
+    return {Frame(name, tuple(map(Slot.of, slots.split())), marks): verbs for name, slots, marks, verbs in rows}
+
+
+FRAMES = _frames()
+GENDER = {word: gender for gender in ("female", "male") for word in WORDS[gender].split()}  # of nouns
 
 
 class Lexicon:
@@ -98,6 +99,7 @@ class Lexicon:
         nouns: by class and by group.
         hypernyms: the noun that names a group, by group.
         frames: by name, without those whose object is a clause.
+        actions: the frames of actions.
         verbs: by frame.
         relations: nouns for what an owner of a class can have: relations[owner class][class].
         adjectives: by group of mutually exclusive adjectives.
@@ -107,8 +109,9 @@ class Lexicon:
     def __init__(self, seed: int, invented: int):
         self._chance, self._invented, self._english = Chance("lexicon", seed), invented, english_forms()
         self.namer = Inventor(self._chance, self._english)
-        lemmas = {frame: self._with_invented(verbs) for frame, verbs in frames("frames").items()}
+        lemmas = {frame: self._with_invented(verbs) for frame, verbs in FRAMES.items() if "c" not in frame.marks}
         self.frames = {frame.name: frame for frame in lemmas}
+        self.actions = [frame for frame in lemmas if "*" in frame.marks]
         marked = {mark: [words for frame, words in lemmas.items() if mark in frame.marks] for mark in "+-"}
         # a person drasks (ARG0), and so does a cart (ARG1)
         shared = set().union(*(self._share(words, marked["-"], invented // 3) for words in marked["+"]))
@@ -123,15 +126,17 @@ class Lexicon:
         self._ambiguous = {word for word, n in uses.items() if n > 1}
         self.hypernyms = {group: Noun(group, cls, group) for cls, by in WORDS["nouns"].items() for group in by}
         self.nouns: dict[str, Ranked[Noun]] = {}
+        self._uses: Counter[tuple[str, str]] = Counter()
         for cls, by in WORDS["nouns"].items():
             rows = {group: [self._noun(word, cls, group) for word in groups[group]] for group in by}
+            self._uses.update((noun.form, cls) for row in rows.values() for noun in row)
             mixed = {cls: filter(None, chain(*zip_longest(*rows.values())))}  # the groups one after another by rank
             self.nouns |= {name: Ranked(row, flat=12) for name, row in {**mixed, **rows}.items()}
         self.relations = {
             owner: {cls: Ranked(self._relation_nouns(cls, words)) for cls, words in by_class.items()}
             for owner, by_class in WORDS["relations"].items()
         }
-        lemmas |= {frame: self._with_invented(verbs) for frame, verbs in frames("clause_frames").items()}
+        lemmas |= {frame: self._with_invented(verbs) for frame, verbs in FRAMES.items() if "c" in frame.marks}
         self.verbs: dict[str, Ranked[Verb]] = {}
         rolesets: Counter[str] = Counter()
         for frame, words in lemmas.items():
@@ -139,6 +144,10 @@ class Lexicon:
             verbs = [(word, f"{rolesets[word]:02}", frame, self._sense(word, "verb"), word in shared) for word in words]
             self.verbs[frame.name] = Ranked(Verb(*each) for each in verbs)
         self.adjectives = {group: Ranked(words.split()) for group, words in WORDS["adjectives"].items()}
+
+    def is_decided(self, noun: Noun, classes: Sequence[str]) -> bool:
+        """Whether its form has one sense only among nouns of these classes."""
+        return sum(self._uses[noun.form, cls] for cls in classes) == 1
 
     def _with_invented(self, words: str) -> list[str]:
         """The first four words stay in front; the rest and the invented ones are mixed."""
@@ -157,8 +166,7 @@ class Lexicon:
         return f"{form}%{use}" if form in self._ambiguous else ""
 
     def _noun(self, form: str, cls: str, group: str) -> Noun:
-        gender = next((gender for gender in ("female", "male") if form in WORDS[gender].split()), "")
-        return Noun(form, cls, group, gender, self._sense(form, group))
+        return Noun(form, cls, group, GENDER.get(form, ""), self._sense(form, group))
 
     def _relation_nouns(self, cls: str, words: str) -> list[Noun]:
         forms = words.split() + [self.namer.stem() for _ in range(self._invented // 2)]
@@ -169,7 +177,7 @@ def english_forms() -> set[str]:
     """The English forms that no invented word repeats, in lower case: the tables and the open biLM's vocabulary."""
     tables = {name: table for name, table in WORDS.items() if name not in ("syllables", "irregular")}
     words = {*re.findall("[A-Za-z_]+", json.dumps(tables))}
-    lemmas = " ".join([*frames("frames").values(), *frames("clause_frames").values()]).split()
+    lemmas = " ".join(FRAMES.values()).split()
     words |= {inflected(lemma, tag) for lemma in lemmas for tag in ("VBZ", "VBD", "VBG")}
     words |= {inflected(word, "NNS") for word in words}
     words |= {*(places.CONF / "pretrain/open.words.txt").read_text(encoding="utf-8").split()}

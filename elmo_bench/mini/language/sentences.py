@@ -7,7 +7,6 @@ sometimes only after an insertion.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -17,7 +16,7 @@ from elmo_bench.mini.language.lexicon import BE
 from elmo_bench.mini.language.phrases import CLOSING, MENTION, Phrase, Sentence, Word, phrase, sentence
 from elmo_bench.mini.language.voices import Voice, description, name, possessive, pronoun
 from elmo_bench.mini.language.words import GRAMMAR, inflected
-from elmo_bench.mini.language.world import TYPES, Event, Events, Participant, World
+from elmo_bench.mini.language.world import TYPES, Event, Participant, World
 
 # What a step of a template says, of an event in its style.
 PARTS: dict[str, Callable[[Clauses, Event, Style], Any]] = {
@@ -31,21 +30,23 @@ PARTS: dict[str, Callable[[Clauses, Event, Style], Any]] = {
 
 
 class SentenceWriter(Clauses):
-    """Draws sentences.
+    """Draws sentences: of the news, each of which stands alone, or of another kind of text.
 
-    Args:
-        events: draws the events.
-        voice: decides how to refer to participants.
+    Attributes:
         kind: of text, a row of the table of constructions, which are templates or the methods below.
     """
 
-    def __init__(self, events: Events, voice: Voice, kind: str):
-        super().__init__(events.chance, voice)
-        self.events, self.world, self.lexicon = events, events.world, events.lexicon
-        self.constructions = GRAMMAR["constructions"][kind]
+    kind = "news"
 
-    def draw(self) -> Sentence:
-        chosen = self.chance.weighted(self.constructions)
+    def __init__(self, chance: Chance, world: World):
+        super().__init__(chance, world, Voice(chance, "news", definite=0.4))
+
+    def draw(self) -> list[Sentence]:
+        """An item of a data set: one sentence."""
+        return [self.sentence()]
+
+    def sentence(self) -> Sentence:
+        chosen = self.chance.weighted(GRAMMAR["constructions"][self.kind])
         if chosen not in GRAMMAR["templates"]:
             return sentence(getattr(self, chosen)())
         events: dict[Any, Event] = {}
@@ -92,22 +93,23 @@ class SentenceWriter(Clauses):
     ) -> Event:
         """Draws the event of a template; see grammar.yaml for the arguments."""
         if verb:
-            return Event(self.lexicon.verbs[verb].draw(self.chance), self.events.filler(("person",)))
+            return Event(self.lexicon.verbs[verb].draw(self.chance), {"ARG0": self.filler(("person",))})
         names = GRAMMAR["frames"].get(frames, "").split()
         before = known.get(subject)
         while True:
             frame = self.lexicon.frames[self.chance.one_of(names)] if names else None
-            event = self.events.event(frame, before and before.subject, plain)
+            event = self.event(frame, before and before.subject, plain)
             if not another or not before or event.verb.lemma != before.verb.lemma:
                 break
-        return event if time is None else replace(event, time=self.events.time() if time else None)
+        return event if time is None else event.having("ARGM-TMP", self.time() if time else None)
 
     # Constructions with a condition.
 
     def own(self) -> Phrase:
         """Tarvel sold her cart: a later pronoun reveals the class of the subject."""
         event = self._event({}, frames="transitive")
-        (_, subject), (slot, target), *_ = event.filled()
+        slot, target = event.grammatical(passive=True)
+        subject = event.subject
         if not subject.name or target.name or target.owner:
             return self.clause(event, self.style(event))
         named = self.subject(event)
@@ -118,8 +120,8 @@ class SentenceWriter(Clauses):
 
     def relative(self) -> Phrase:
         """The baker who mended the cart left."""
-        first = self.events.event(plain=True)
-        second = self.events.event(subject=first.subject)
+        first = self.event(plain=True)
+        second = self.event(subject=first.subject)
         named = bool(first.subject.name)
         head = Voice(self.chance, "head", definite=1.0).wording(first.subject)
         person = first.subject.noun.cls == "person"
@@ -133,19 +135,19 @@ class SentenceWriter(Clauses):
         """Because the cart broke , Tarvel left: ARGM-CAU, ARGM-TMP, ARGM-ADV."""
         word, label = self.chance.one_of(list(GRAMMAR["subordinators"].items()))
         first = self.chance.happens(0.5)
-        side = self.clause(self.events.event(plain=True)) if first else phrase()
-        main = replace(self.events.event(), time=None)
+        side = self.clause(self.event(plain=True)) if first else phrase()
+        main = self.event().having("ARGM-TMP", None)
         told = self.clause(main)
         if first:
             return phrase(role(main, label, word, side), ",", told)
-        return phrase(told, role(main, label, word, self.clause(self.events.event(plain=True))))
+        return phrase(told, role(main, label, word, self.clause(self.event(plain=True))))
 
     def being(self) -> Phrase:
         """Tarvel is a village near Morven: a statement without an event."""
         entity = self.world.entities[self.chance.one_of(list(TYPES))].draw(self.chance)
         home = entity.home or self.world.entities["place"].draw(self.chance)
-        state = Event(BE, entity)
-        what = description(Participant(entity.noun, adjectives=(self.events.adjective(entity.noun),)))
+        state = Event(BE, {"ARG1": entity})
+        what = description(Participant(entity.noun, adjectives=(self.adjective(entity.noun),)))
         link = {"person": "from", "place": "near"}.get(entity.noun.cls, "in")
         subject = name(entity, full=self.chance.happens(0.3)).marked(MENTION, entity)
         form, tag = self.chance.one_of((("is", "VBZ"), ("was", "VBD")))
@@ -158,15 +160,10 @@ class SentenceWriter(Clauses):
         """A baker is a worker. Munching is a kind of eating."""
         lexicon = self.lexicon
         if self.chance.happens(0.3):
-            verbs = lexicon.verbs[self.chance.one_of([f for f in lexicon.frames.values() if f.action]).name]
+            verbs = lexicon.verbs[self.chance.one_of(lexicon.actions).name]
             drawn = verbs.draw(self.chance), verbs.items[0]
             doing, kind = (Word(inflected(each.lemma, "VBG"), "VBG") for each in drawn)
             return sentence(doing, "is a kind of", kind)
         noun = self.chance.one_of(list(lexicon.hypernyms.values()))
         special = lexicon.nouns[noun.group].draw(self.chance)
         return sentence(description(Participant(special)), "is", description(Participant(noun)))
-
-
-def news(chance: Chance, world: World) -> SentenceWriter:
-    """Sentences of the news, each of which stands alone."""
-    return SentenceWriter(Events(chance, world), Voice(chance, "news", definite=0.4), "news")

@@ -79,20 +79,17 @@ class Voice:
 
     def wording(self, filler: Participant, case: str = "object", classes: Sequence[str] = ()) -> Phrase:
         """The words of a mention."""
-        if filler.name:
-            return self._named(filler)
-        if filler.owner is not None:
-            return self._owned(filler, name(filler.owner, full=self.chance.happens(0.3)).marked(MENTION, filler.owner))
-        return description(filler, "the" if self.chance.happens(self.definite) else "a")
-
-    def _named(self, entity: Participant) -> Phrase:
-        way = self.chance.weighted(self.ways)
-        bare = name(entity, full=way == "full")
-        if way == "title" and entity.gender:  # the title is not part of the entity
-            return phrase(Word(self.chance.one_of(WORDS["titles"][entity.gender].split()), "NNP"), bare)
-        if way == "kind":
-            return _with_kind(entity, bare)
-        return _apposed(entity, bare) if way == "apposition" else bare
+        chance = self.chance
+        if filler.owner:
+            return self._owned(filler, name(filler.owner, full=chance.happens(0.3)).marked(MENTION, filler.owner))
+        if not filler.name:
+            return description(filler, "the" if chance.happens(self.definite) else "a")
+        way = chance.weighted(self.ways)
+        bare = name(filler, full=way == "full")
+        if way == "title" and filler.gender:  # the title is not part of the entity
+            return phrase(Word(chance.one_of(WORDS["titles"][filler.gender].split()), "NNP"), bare)
+        told = {"kind": _with_kind, "apposition": _apposed}.get(way)
+        return told(filler, bare) if told else bare
 
     def _owned(self, filler: Participant, owner: Phrase) -> Phrase:
         """Tarvel 's mayor, the mayor of Tarvel."""

@@ -8,7 +8,6 @@ class.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -77,30 +76,25 @@ class Inventor:
 
     def stem(self, suffix: str = "") -> str:
         """A lower-case stem of one or two syllables, with the suffix if any: drask, vemp, stallen, gundous."""
-        if self._chance.happens(0.6):
-            return self._new(lambda: self._some("onsets", "vowels", "stem_ends"), suffix)
-        return self._new(lambda: self._some("onsets", "vowels", "middles") + "e" + self._chance.one_of("nr"), suffix)
+        ending = "stem_ends" if self._chance.happens(0.6) else "middles e liquids"
+        return self._new(f"onsets vowels {ending}", suffix)
 
     def name(self) -> str:
         """A capitalised name of two or three syllables: Tarvel, Skanedo."""
-        middles = ["middles", "vowels"] * (1 if self._chance.happens(0.7) else 2)
+        return self._new("onsets vowels" + " middles vowels" * (1 if self._chance.happens(0.7) else 2)).capitalize()
 
-        def make() -> str:
-            start = self._some("onsets", "vowels", *middles)
-            return start if self._chance.happens(0.3) else start + self._some("name_ends")
-
-        return self._new(make).capitalize()
-
-    def _some(self, *kinds: str) -> str:
-        """Parts of a word, one of each kind."""
-        return "".join(self._chance.one_of(SYLLABLES[kind]) for kind in kinds)
-
-    def _new(self, make: Callable[[], str], suffix: str = "") -> str:
-        while len(stem := make()) <= 3 or not all(map(self._is_free, (stem, *forms(stem + suffix)))):
-            pass
-        self._taken |= {stem, stem + suffix}
-        self.made.append(stem + suffix)
-        return stem + suffix
-
-    def _is_free(self, form: str) -> bool:
-        return form not in self._taken and not any(part in form for part in SYLLABLES["avoided"])
+    def _new(self, pattern: str, suffix: str | None = None) -> str:
+        """A word of parts of these kinds; a name, without suffix, may have an ending."""
+        while True:
+            parts = re.sub(r"\w\w+", lambda kind: self._chance.one_of(SYLLABLES[kind[0]]), pattern)
+            stem = parts.replace(" ", "")
+            if suffix is None and not self._chance.happens(0.3):
+                stem += self._chance.one_of(SYLLABLES["name_ends"])
+            made = stem + (suffix or "")
+            if len(stem) > 3 and not any(
+                form in self._taken or any(part in form for part in SYLLABLES["avoided"])
+                for form in {stem, *forms(made)}
+            ):
+                self._taken |= {stem, made}
+                self.made.append(made)
+                return made

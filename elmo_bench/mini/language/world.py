@@ -6,8 +6,9 @@ after a town), and most are rare: the context tells which is meant.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from elmo_bench.mini.language.chance import Chance, Ranked
 from elmo_bench.mini.language.lexicon import Frame, Lexicon, Noun, Slot, Verb, opinion_words
@@ -55,7 +56,7 @@ class Participant:
         return self.owner.short if self.owner else self.short
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def parts(self) -> tuple[str, ...]:
         """What identifies it."""
         return self.short or (*self.adjectives, self.noun.form, *self.names)
 
@@ -115,25 +116,22 @@ class World:
         return Participant(noun, name, name if cls == "place" else (base,), home=home)
 
 
-@dataclass(frozen=True, eq=False)
 class Event:
-    """A verb with its participants and circumstances."""
+    """A verb with its participants and circumstances by role: a place is ARGM-LOC, a time, which is a phrase, ARGM-TMP."""
 
-    verb: Verb
-    subject: Participant
-    object: Participant | None = None
-    obliques: tuple[tuple[Slot, Participant], ...] = ()
-    time: Phrase | None = None
-    place: Participant | None = None
+    def __init__(self, verb: Verb, roles: Mapping[str, Any]):
+        self.verb, self.frame = verb, verb.frame
+        self.roles = {role: filler for role, filler in roles.items() if filler is not None}
+        self.subject, self.time = self.roles[self.frame.subject.label], self.roles.get("ARGM-TMP")
 
-    @property
-    def frame(self) -> Frame:
-        return self.verb.frame
+    def having(self, role: str, filler: Any) -> Event:
+        """With another filler of a role, or with none."""
+        return Event(self.verb, {**self.roles, role: filler})
 
-    def filled(self) -> list[tuple[Slot, Participant]]:
-        """The participants with their slots; a passive has the second as its grammatical subject."""
-        target = [(self.frame.object, self.object)] if self.frame.object and self.object else []
-        return [(self.frame.subject, self.subject), *target, *self.obliques]
+    def grammatical(self, passive: bool) -> tuple[Slot, Any]:
+        """The slot and the participant of the grammatical subject."""
+        slot = self.frame.slots[passive]
+        return slot, self.roles[slot.label]
 
 
 class Events:
@@ -153,20 +151,20 @@ class Events:
         if frame is None:  # everyday actions are rarer
             known = self.lexicon.frames.values()
             fitting = [each for each in known if subject is None or subject.fits(each.subject.classes)]
-            frame = chance.weighted({each: 1 if each.action else 3 for each in fitting})
+            frame = chance.weighted({each: 1 if "*" in each.marks else 3 for each in fitting})
         verb = self.lexicon.verbs[frame.name].draw(chance)
         if verb.shared and subject is None:  # a name beside it could be anything
             subject = self.common(chance.one_of(frame.subject.classes))
-        taken = [subject or self.filler(frame.subject.classes)]
-        target = self._other(frame.object.classes, taken) if frame.object else None
-        often = 0.6 if len(frame.obliques) == 1 else 0.45
-        obliques = [(slot, self._other(slot.classes, taken)) for slot in frame.obliques if chance.happens(often)]
-        event = Event(verb, taken[0], target, tuple(obliques))
-        if plain:
-            return event
-        placed = not frame.placed and event.subject.noun.cls != "place" and chance.happens(0.3)
-        place = self._other(("place",), taken) if placed else None
-        return replace(event, time=self.time() if chance.happens(0.4) else None, place=place)
+        roles: dict[str, Any] = {frame.subject.label: subject or self.filler(frame.subject.classes)}
+        often = 0.6 if sum(bool(slot.preposition) for slot in frame.slots) == 1 else 0.45
+        for slot in frame.slots[1:]:
+            if not slot.preposition or chance.happens(often):
+                roles[slot.label] = self._other(slot.classes, roles)
+        if not plain:
+            placed = not frame.placed and roles[frame.subject.label].noun.cls != "place" and chance.happens(0.3)
+            roles["ARGM-LOC"] = self._other(("place",), roles) if placed else None
+            roles["ARGM-TMP"] = self.time() if chance.happens(0.4) else None
+        return Event(verb, roles)
 
     def filler(self, classes: Sequence[str]) -> Participant:
         """Someone or something of one of the classes (or groups)."""
@@ -182,12 +180,11 @@ class Events:
         gender = noun.gender or chance.one_of(GENDERS)
         return Participant(noun, gender=gender, owner=self.world.entities[owner].draw(chance))
 
-    def _other(self, classes: Sequence[str], taken: list[Participant]) -> Participant:
-        """A filler that is not among those taken and shares no name with them; it is added to them."""
-        names = {each.names for each in taken} - {()}
-        while (filler := self.filler(classes)) in taken or filler.names in names:
+    def _other(self, classes: Sequence[str], roles: Mapping[str, Participant]) -> Participant:
+        """A filler that is not among those of the roles and shares no name with them."""
+        names = {each.names for each in roles.values()} - {()}
+        while (filler := self.filler(classes)) in roles.values() or filler.names in names:
             pass
-        taken.append(filler)
         return filler
 
     def common(self, wanted: str) -> Participant:
