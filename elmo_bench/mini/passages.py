@@ -6,17 +6,14 @@ one event of the paragraph only.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
-from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.clauses import Clauses, Style, verb
-from elmo_bench.mini.language.english import GRAMMAR
-from elmo_bench.mini.language.events import Event, Events, Filler
 from elmo_bench.mini.language.lexicon import Frame
-from elmo_bench.mini.language.phrases import ENTITY, Phrase, Sentence, Word, phrase, sentence
+from elmo_bench.mini.language.phrases import ENTITY, Sentence, Word, phrase, sentence
 from elmo_bench.mini.language.voices import Discourse, Voice
-from elmo_bench.mini.language.world import Entity, World, WorldSampler
+from elmo_bench.mini.language.words import GRAMMAR
+from elmo_bench.mini.language.world import Event, Participant
 
 ASKED = {"ARGM-LOC": "where", "ARGM-TMP": "when"}
 
@@ -33,46 +30,35 @@ class Passage(NamedTuple):
     told: list[Sentence]
 
 
-class Passages(WorldSampler):
+class Passages(Clauses):
     """Draws passages."""
-
-    def __init__(self, chance: Chance, world: World):
-        super().__init__(chance, world)
-        self._events, self._asking = Events(chance, world), Clauses(chance, Voice(chance, definite=1.0))
-        self._frames = [world.lexicon.frames[name] for name in GRAMMAR["passages"]["frames"].split()]
 
     def draw(self) -> Passage:
         chance = self.chance
-        topic = self.world.entities[chance.weighted(GRAMMAR["passages"]["topics"])].draw(chance)
-        voice = Discourse(chance)
-        clauses = Clauses(chance, voice)
-        events, sentences = self._happenings(topic), []
+        topic = self.world.entities[chance.weighted(GRAMMAR["topics"])].draw(chance)
+        voice = self.voice = Discourse(chance)
+        frames = [self.lexicon.frames[name] for name in GRAMMAR["frames"]["asked"].split()]
+        frame = chance.one_of([frame for frame in frames if topic.noun.cls in frame.subject.classes])
+        first = self._happening(frame, topic)  # and another one, often of the topic too
+        events = chance.shuffled([first, self._happening(frame, topic if chance.happens(0.5) else None)])
+        sentences = []
         for event in events:
             voice.new_sentence()
-            style = Style(passive=event.object is not None and chance.happens(0.2))
-            sentences.append(sentence(clauses.clause(event, style, fronted=chance.happens(0.3))))
+            style = Style(passive=event.frame.object is not None and chance.happens(0.2))
+            sentences.append(sentence(self.clause(event, style, fronted=chance.happens(0.3))))
         context, offsets = detokenized(sentences)
-        questions = []
+        self.voice, questions = Voice(chance, definite=1.0), []
         for event, told, starts in zip(events, sentences, offsets, strict=True):
             if asked := self._askable(event, events, told):
-                question = self._question(event, asked, self._dropped(event, asked, events))
-                questions.append((question, _answers(event, asked, told, starts, context)))
+                questions.append((self._question(event, asked, events), _answers(event, asked, told, starts, context)))
         return Passage("_".join(topic.name), context, questions, [*sentences, *(question for question, _ in questions)])
 
-    def _happenings(self, topic: Entity) -> list[Event]:
-        """An event of the topic and another one of its frame, often of the topic too; in random order."""
-        frame = self.chance.one_of([frame for frame in self._frames if topic.noun.cls in frame.subject.classes])
-        first = self._event(frame, topic)
-        return self.chance.shuffled([first, self._event(frame, topic if self.chance.happens(0.5) else None)])
-
-    def _event(self, frame: Frame, subject: Entity | None) -> Event:
+    def _happening(self, frame: Frame, subject: Participant | None) -> Event:
         """An event with a time and often a place."""
-        event = replace(self._events.event(frame, subject), time=self._events.time())
-        if event.place is None and not frame.placed and self.chance.happens(0.4):
-            event = replace(event, place=self.world.entities["place"].draw(self.chance))
+        event = self.event(frame, subject).having("ARGM-TMP", self.time())
+        if "ARGM-LOC" not in event.roles and not frame.placed and self.chance.happens(0.4):
+            event = event.having("ARGM-LOC", self.world.entities["place"].draw(self.chance))
         return event
-
-    # Questions.
 
     def _askable(self, event: Event, events: list[Event], told: Sentence) -> str:
         """A role that is given without a pronoun and whose question has one answer; empty if there is none."""
@@ -82,58 +68,41 @@ class Passages(WorldSampler):
         unique = (label for label in self.chance.shuffled(clear) if _unique(event, {label}, events))
         return next(unique, "") if len(facts) > 1 else ""
 
-    def _dropped(self, event: Event, asked: str, events: list[Event]) -> set[str]:
-        """The roles that the question leaves out: the one it asks for, and circumstances that are not needed."""
-        dropped = {asked}
-        for label in ASKED:
-            if self.chance.happens(0.6) and _unique(event, dropped | {label}, events):
-                dropped.add(label)
-        return dropped
+    def _question(self, event: Event, asked: str, events: list[Event]) -> Sentence:
+        """Who mended the cart ? What was mended by Tarvel ? Who did Tarvel give the cart to ? Where ... ? When ... ?
 
-    def _question(self, event: Event, asked: str, dropped: set[str]) -> Sentence:
-        """Who mended the cart ? What was mended by Tarvel ? Who did Tarvel give the cart to ? Where ... ? When ... ?"""
-        if event.frame.action and self.chance.happens(0.5):
-            event = replace(event, verb=self.lexicon.verbs[event.frame.name].items[0])
-        turned = event.object is not None and self.chance.happens(0.5 if asked == "ARG1" else 0.2)
+        Circumstances that are not needed may be left out.
+        """
+        chance, dropped = self.chance, {asked}
+        for label in ASKED:
+            if chance.happens(0.6) and _unique(event, dropped | {label}, events):
+                dropped.add(label)
+        if event.frame in self.lexicon.actions and chance.happens(0.5):
+            event = Event(self.lexicon.verbs[event.frame.name].items[0], event.roles)
+        turned = event.frame.object is not None and chance.happens(0.5 if asked == "ARG1" else 0.2)
         style = Style(passive=turned and asked != event.frame.subject.label)
-        slot, subject = event.filled()[style.passive]
-        rest = [(role, part) for role, part in self._asking.complements(event, style.passive) if role not in dropped]
-        preposition = next((slot.preposition for slot in event.frame.obliques if slot.label == asked), "")
+        rest = [(role, part) for role, part in self.complements(event, style.passive) if role not in dropped]
+        preposition = next((slot.preposition for slot in event.frame.slots if slot.label == asked), "")
         parts = [part for role, part in rest if not role.startswith("ARGM")]
         circumstances = [part for role, part in rest if role.startswith("ARGM")]
         early = [*circumstances, ","] if preposition and circumstances else []  # not: rent from in 1906
         parts += [phrase(preposition)] if preposition else circumstances
-        if asked == slot.label:
-            return sentence(self._word(subject), *verb(event, style, asked=True), *parts, end="?")
-        word = phrase(ASKED[asked]) if asked in ASKED else self._word(_fillers(event)[asked])
+        word = phrase(ASKED.get(asked) or "what")
+        if asked not in ASKED:
+            noun = event.roles[asked].noun
+            if noun.cls == "person":
+                word = phrase("who")
+            elif noun.group != "relation" and chance.happens(0.6):
+                word = phrase("which", Word(noun.group, "NN"))
+        if asked == event.frame.slots[style.passive].label:
+            return sentence(word, *verb(event, style, asked=True), *parts, end="?")
         first, *others = verb(event, style, inverted=True)
-        return sentence(*early, word, first, self._asking.subject(event, style.passive), *others, *parts, end="?")
-
-    def _word(self, asked: Filler) -> Phrase:
-        """The question word: who, what, or which with a hypernym."""
-        if asked.noun.cls == "person":
-            return phrase("who")
-        group = asked.noun.group
-        named = group != "relation" and self.chance.happens(0.6)
-        return phrase("which", Word(group, "NN")) if named else phrase("what")
-
-
-def _fillers(event: Event) -> dict[str, Filler]:
-    """The participants and the place, by role."""
-    fillers = {slot.label: filler for slot, filler in event.filled()}
-    return fillers | ({"ARGM-LOC": event.place} if event.place else {})
+        return sentence(*early, word, first, self.subject(event, style.passive), *others, *parts, end="?")
 
 
 def _facts(event: Event) -> dict[str, Any]:
     """What a question can mention or ask for, by role, in words that identify it."""
-    facts: dict[str, Any] = {label: _wording(filler) for label, filler in _fillers(event).items()}
-    return facts | ({"ARGM-TMP": event.time.parts} if event.time else {})
-
-
-def _wording(filler: Filler) -> tuple[str, ...]:
-    if isinstance(filler, Entity):
-        return filler.short
-    return (*filler.adjectives, filler.noun.form, *(filler.owner.short if filler.owner else ()))
+    return {role: filler.parts for role, filler in event.roles.items()}
 
 
 def _unique(event: Event, dropped: set[str], events: list[Event]) -> bool:

@@ -21,12 +21,10 @@ from elmo_bench.mini import MiniData, paths
 from elmo_bench.mini import data as mini
 from elmo_bench.mini.build import Builder
 from elmo_bench.mini.language.chance import Chance
-from elmo_bench.mini.language.english import REVIEWS, WORDS
-from elmo_bench.mini.language.events import INDEFINITE, Event, fits
 from elmo_bench.mini.language.lexicon import Lexicon, english_forms
-from elmo_bench.mini.language.morphology import SYLLABLES, forms, inflected
 from elmo_bench.mini.language.phrases import MENTION
-from elmo_bench.mini.language.world import World
+from elmo_bench.mini.language.words import REVIEWS, SYLLABLES, WORDS, forms, inflected
+from elmo_bench.mini.language.world import INDEFINITE, Event, World
 from elmo_bench.mini.passages import Passages
 from elmo_bench.mini.scenes import LABELS, Scenes
 from elmo_bench.mini.stories import Stories
@@ -248,7 +246,7 @@ def test_labels_of_scenes_follow_from_their_parts(seed):
         told = EXCLUDES - found if pair.negated else found
         assert LABELS[told] == pair.label == LABELS[i % 3], (pair.premise.text, pair.hypothesis.text)
         for scene in pair.scenes:
-            assert scene.object is None or fits(scene.object, scene.frame.object.classes), pair.premise.text
+            assert scene.object is None or scene.object.fits(scene.frame.object.classes), pair.premise.text
 
 
 def relation(lexicon: Lexicon, premise: Event, hypothesis: Event, part: str) -> int:
@@ -450,18 +448,17 @@ def test_an_edited_language_is_another_data_set_and_a_comment_is_not(edited, tmp
     edited("# a remark\n")
     assert "language" not in made.recipe()
     edited("another: word\n")
-    assert made.recipe()["language"] not in ("", paths.SHIPPED)
+    assert made.recipe()["language"]["words.yaml"] not in ("", paths.SHIPPED["words.yaml"])
     with pytest.raises(UserError, match=r"another seed, size, version or language .*conf/scale/mini\.yaml"):
         mini.ensure_data(tmp_path / "made", sizes=TINY, tasks=[])
 
 
-def test_tables_that_do_not_fit_together_are_one_line(edited, monkeypatch, tmp_path):
-    def broken(*given: object) -> None:
-        raise KeyError("it")
-
-    monkeypatch.setattr(mini, "ensure_data", broken)
+def test_tables_that_do_not_fit_together_are_one_line_that_names_the_file(edited, monkeypatch, tmp_path):
+    monkeypatch.delitem(WORDS, "modifiers")
+    make = mini_data(tmp_path).make
     with pytest.raises(KeyError):  # with the tables as they come, it is a fault of the generator
-        mini_data(tmp_path).make()
+        make()
     edited("another: word\n")
-    with pytest.raises(UserError, match=r"do not fit together: KeyError: 'it'"):
-        mini_data(tmp_path).make()
+    with pytest.raises(UserError, match=r"language/words\.yaml: .*KeyError: 'modifiers'"):
+        make()
+    assert not written(tmp_path / "ner")

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from elmo_bench.mini.language.chance import Chance
-from elmo_bench.mini.language.english import GRAMMAR
-from elmo_bench.mini.language.events import Event, gender
-from elmo_bench.mini.language.morphology import inflected
+from elmo_bench.mini.language.lexicon import Slot
 from elmo_bench.mini.language.phrases import Part, Phrase, Word, phrase
 from elmo_bench.mini.language.voices import Voice
+from elmo_bench.mini.language.words import GRAMMAR, inflected
+from elmo_bench.mini.language.world import Event, Events, World
 
 
 class Style(NamedTuple):
@@ -49,7 +49,7 @@ def verb(event: Event, style: Style, inverted: bool = False, asked: bool = False
     tense, passive, negated = style
     table = GRAMMAR["verbs"].get(tense, GRAMMAR["verbs"]["modal"])
     kind = "passive" if passive else "negated" if negated or inverted else "active"
-    plural = not asked and gender(event.filled()[passive][1]) == "plural"
+    plural = not asked and bool(event.grammatical(passive)[1].number)
     first, *rest = (words.split("|")[-1 if plural else 0] for words in table.get(kind, table["active"]).split())
     parts: list[Part] = [role(event, "ARGM-MOD", tense) if first == "MD" else phrase(first.strip("-"))]
     if negated:
@@ -64,16 +64,18 @@ def verb(event: Event, style: Style, inverted: bool = False, asked: bool = False
     return parts
 
 
-class Clauses:
-    """Makes clauses.
+class Clauses(Events):
+    """Draws events and puts them into clauses.
 
     Args:
-        chance: the stream to draw from.
-        voice: decides how to refer to participants.
+        chance: the stream of draws.
+        world: of the seed.
+        voice: decides how to refer to participants; by default, every sentence stands alone.
     """
 
-    def __init__(self, chance: Chance, voice: Voice):
-        self.chance, self.voice = chance, voice
+    def __init__(self, chance: Chance, world: World, voice: Voice | None = None):
+        super().__init__(chance, world)
+        self.voice = voice or Voice(chance)
 
     def clause(self, event: Event, style: Style = PAST, fronted: bool = False) -> Phrase:
         """A full clause; its time may be at the front."""
@@ -83,7 +85,7 @@ class Clauses:
 
     def subject(self, event: Event, passive: bool = False) -> Phrase:
         """The grammatical subject."""
-        slot, filler = event.filled()[passive]
+        slot, filler = event.grammatical(passive)
         return self.voice.refer(filler, "subject", slot.classes).marked(event, slot.label)
 
     def predicate(self, event: Event, style: Style = PAST, skipped: str = "") -> Phrase:
@@ -93,22 +95,19 @@ class Clauses:
 
     def complements(self, event: Event, passive: bool) -> list[tuple[str, Phrase]]:
         """(role, phrase) of everything after the verb, in order; a passive names its agent."""
-        agent, *others = event.filled()
-        dative = "~" in event.frame.marks and not passive and len(others) == 2 and self.chance.happens(0.5)
-        slots = [(slot, filler, "" if dative else slot.preposition) for slot, filler in others]
-        if dative:  # gave him the cart
-            slots.reverse()
+        agent, *slots = (slot for slot in event.frame.slots if slot.label in event.roles)
+        if "~" in event.frame.marks and not passive and len(slots) == 2 and self.chance.happens(0.5):
+            slots = [slot._replace(preposition="") for slot in reversed(slots)]  # gave him the cart
         if passive:
-            slots = [*slots[1:], (*agent, "by")]
-        parts = [
-            (slot.label, phrase(preposition, self.voice.refer(filler, "object", slot.classes)))
-            for slot, filler, preposition in slots
-        ]
-        circumstances = []
-        if event.place:
-            near = "near" if event.place.noun.group == "waterway" else "in"
-            circumstances.append(("ARGM-LOC", phrase(near, self.voice.refer(event.place, "object", ("place",)))))
+            slots = [*slots[1:], agent._replace(preposition="by")]
+        if place := event.roles.get("ARGM-LOC"):
+            slots.append(Slot("ARGM-LOC", ("place",), "near" if place.noun.group == "waterway" else "in"))
+        parts = []
+        for label, classes, preposition in slots:
+            named = self.voice.refer(event.roles[label], "object", classes)
+            parts.append((label, phrase(preposition, named).marked(event, label)))
         if event.time:
-            circumstances.append(("ARGM-TMP", event.time))
-        parts += circumstances[::-1] if self.chance.happens(0.3) else circumstances
-        return [(label, part.marked(event, label)) for label, part in parts]
+            parts.append(("ARGM-TMP", event.time.marked(event, "ARGM-TMP")))
+        if self.chance.happens(0.3) and place and event.time:
+            parts[-2:] = parts[-1], parts[-2]
+        return parts

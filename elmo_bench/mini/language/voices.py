@@ -5,57 +5,54 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from elmo_bench.mini.language.chance import Chance
-from elmo_bench.mini.language.english import GRAMMAR, WORDS
-from elmo_bench.mini.language.events import INDEFINITE, Common, Filler, fits, gender
-from elmo_bench.mini.language.morphology import inflected
 from elmo_bench.mini.language.phrases import CLOSING, ENTITY, MENTION, Phrase, Word, phrase
-from elmo_bench.mini.language.world import TYPES, Entity
+from elmo_bench.mini.language.words import GRAMMAR, WORDS, inflected
+from elmo_bench.mini.language.world import INDEFINITE, TYPES, Participant
 
 
-def name(entity: Entity, full: bool = True) -> Phrase:
+def name(entity: Participant, full: bool = True) -> Phrase:
     """The name alone, as a named entity."""
     words = [Word(word, "CC" if word == "and" else "NNP") for word in (entity.name if full else entity.short)]
     return phrase(*words).marked(ENTITY, TYPES[entity.noun.cls])
 
 
-def _nominal(filler: Common) -> Phrase:
+def _nominal(filler: Participant) -> Phrase:
     """young baker, bakers."""
     noun, tag = filler.noun, "NNS" if filler.number else "NN"
     head = Word(inflected(noun.form, tag), tag, noun.sense)
     return phrase(*(Word(form, "JJ") for form in filler.adjectives), head)
 
 
-def description(filler: Common, determiner: str = "a") -> Phrase:
+def description(filler: Participant, determiner: str = "a") -> Phrase:
     """a young baker, the baker, three bakers, bakers."""
-    if filler.number and determiner == "a":
-        number = phrase() if filler.number == INDEFINITE else Word(filler.number, "CD")
-        return phrase(number, _nominal(filler))
-    return phrase(determiner, _nominal(filler))
+    if not filler.number or determiner != "a":
+        return phrase(determiner, _nominal(filler))
+    return phrase("" if filler.number == INDEFINITE else Word(filler.number, "CD"), _nominal(filler))
 
 
-def possessive(owner: Phrase, filler: Common) -> Phrase:
+def possessive(owner: Phrase, filler: Participant) -> Phrase:
     """Tarvel 's cart; her cart, if the owner is a pronoun."""
-    return phrase(phrase(owner, "" if _is_possessive(owner) else "'s"), _nominal(filler))
+    return phrase(phrase(owner, "" if _is_pronoun(owner) else "'s"), _nominal(filler))
 
 
-def _is_possessive(owner: Phrase) -> bool:
+def _is_pronoun(owner: Phrase) -> bool:
     return getattr(owner.parts[0], "tag", "") == "PRP$"
 
 
-def pronoun(gender: str, case: str) -> Phrase:
+def pronoun(filler: Participant, case: str) -> Phrase:
     """she, them, its."""
-    return phrase(Word(GRAMMAR["pronouns"][gender][case], "PRP$" if case == "possessive" else "PRP"))
+    return phrase(Word(GRAMMAR["pronouns"][filler.pronoun][case], "PRP$" if case == "possessive" else "PRP"))
 
 
-def _with_kind(entity: Entity, named: Phrase) -> Phrase:
+def _with_kind(entity: Participant, named: Phrase) -> Phrase:
     """the baker Tarvel, the village of Tarvel."""
-    return phrase("the", _nominal(Common(entity.noun)), "of" if entity.noun.cls == "place" else "", named)
+    return phrase("the", _nominal(entity), "of" if entity.noun.cls == "place" else "", named)
 
 
-def _apposed(entity: Entity, named: Phrase) -> Phrase:
+def _apposed(entity: Participant, named: Phrase) -> Phrase:
     """Tarvel , a baker from Morven ,"""
-    home = phrase("from" if entity.gender else "in", name(entity.home)) if entity.home else phrase()
-    return phrase(named, ",", description(Common(entity.noun)), home, CLOSING)
+    home = phrase("from" if entity.gender else "in", name(entity.home)) if entity.home else ""
+    return phrase(named, ",", description(entity), home, CLOSING)
 
 
 class Voice:
@@ -70,7 +67,7 @@ class Voice:
     def __init__(self, chance: Chance, naming: str = "plain", definite: float = 0.0):
         self.chance, self.ways, self.definite = chance, GRAMMAR["naming"][naming], definite
 
-    def refer(self, filler: Filler, case: str = "object", classes: Sequence[str] = ()) -> Phrase:
+    def refer(self, filler: Participant, case: str = "object", classes: Sequence[str] = ()) -> Phrase:
         """A mention of the filler.
 
         Args:
@@ -80,26 +77,23 @@ class Voice:
         """
         return self.wording(filler, case, classes).marked(MENTION, filler)
 
-    def wording(self, filler: Filler, case: str = "object", classes: Sequence[str] = ()) -> Phrase:
+    def wording(self, filler: Participant, case: str = "object", classes: Sequence[str] = ()) -> Phrase:
         """The words of a mention."""
-        if isinstance(filler, Entity):
-            return self._named(filler)
-        if filler.owner is not None:
-            return self._owned(filler, name(filler.owner, full=self.chance.happens(0.3)).marked(MENTION, filler.owner))
-        return description(filler, "the" if self.chance.happens(self.definite) else "a")
+        chance = self.chance
+        if filler.owner:
+            return self._owned(filler, name(filler.owner, full=chance.happens(0.3)).marked(MENTION, filler.owner))
+        if not filler.name:
+            return description(filler, "the" if chance.happens(self.definite) else "a")
+        way = chance.weighted(self.ways)
+        bare = name(filler, full=way == "full")
+        if way == "title" and filler.gender:  # the title is not part of the entity
+            return phrase(Word(chance.one_of(WORDS["titles"][filler.gender].split()), "NNP"), bare)
+        told = {"kind": _with_kind, "apposition": _apposed}.get(way)
+        return told(filler, bare) if told else bare
 
-    def _named(self, entity: Entity) -> Phrase:
-        way = self.chance.weighted(self.ways)
-        bare = name(entity, full=way == "full")
-        if way == "title" and entity.gender:  # the title is not part of the entity
-            return phrase(Word(self.chance.one_of(WORDS["titles"][entity.gender].split()), "NNP"), bare)
-        if way == "kind":
-            return _with_kind(entity, bare)
-        return _apposed(entity, bare) if way == "apposition" else bare
-
-    def _owned(self, filler: Common, owner: Phrase) -> Phrase:
+    def _owned(self, filler: Participant, owner: Phrase) -> Phrase:
         """Tarvel 's mayor, the mayor of Tarvel."""
-        if _is_possessive(owner) or self.chance.happens(0.5):
+        if _is_pronoun(owner) or self.chance.happens(0.5):
             return possessive(owner, filler)
         return phrase("the", _nominal(filler), "of", owner)
 
@@ -121,9 +115,9 @@ class Discourse(Voice):
 
     def __init__(self, chance: Chance):
         super().__init__(chance)
-        self._known: dict[Filler, bool] = {}  # the participants so far, and whether the noun of a name was said
-        self._before: list[tuple[Filler, str]] = []  # participants of the sentence before, with their cases
-        self._spoken: list[tuple[Filler, str]] = []  # of this sentence
+        self._known: dict[Participant, bool] = {}  # those so far, and whether the noun of a name was said
+        self._before: list[tuple[Participant, str]] = []  # participants of the sentence before, with their cases
+        self._spoken: list[tuple[Participant, str]] = []  # of this sentence
 
     def new_sentence(self) -> None:
         if self._spoken:
@@ -134,54 +128,54 @@ class Discourse(Voice):
         """As if this sentence had not been said."""
         self._known, self._spoken, self.clear = dict(self._earlier), [], True
 
-    def wording(self, filler: Filler, case: str = "object", classes: Sequence[str] = ()) -> Phrase:
-        clash = any(gender(other) == gender(filler) and other is not filler for other, _ in self._spoken)
-        again = any(other is filler for other, _ in self._spoken)
-        certain = not clash and (again or self._antecedent(gender(filler), classes) is filler)
+    def wording(self, filler: Participant, case: str = "object", classes: Sequence[str] = ()) -> Phrase:
+        same = {other for other, _ in self._spoken if other.pronoun == filler.pronoun}
+        again = filler in same
+        certain = same <= {filler} and (again or self._antecedent(filler.pronoun, classes) is filler)
         self._spoken.append((filler, case))
         if certain and self.chance.happens(1.0 if again or case == "possessive" else 0.7):
-            return pronoun(gender(filler), case)
+            return pronoun(filler, case)
         known = filler in self._known
         self.clear &= not again and not self._is_vague(filler, known)
         self._known.setdefault(filler, False)
-        if isinstance(filler, Entity):
+        if filler.name:
             return self._again(filler) if known else self._introduced(filler, case)
         if filler.owner is not None:
             return self._owned(filler, self.refer(filler.owner, "possessive"))
         return description(filler, "the" if known else "a")
 
-    def _antecedent(self, wanted: str, classes: Sequence[str]) -> Filler | None:
+    def _antecedent(self, wanted: str, classes: Sequence[str]) -> Participant | None:
         """Whom a pronoun here would stand for; None if that is not clear."""
-        alike = [(filler, case) for filler, case in self._before if gender(filler) == wanted]
-        fitting = [(filler, case) for filler, case in alike if not classes or fits(filler, classes)]
-        for found in ({filler for filler, _ in fitting}, {filler for filler, case in fitting if case == "subject"}):
+        alike = {filler for filler, _ in self._before if filler.pronoun == wanted}
+        fitting = {filler for filler in alike if not classes or filler.fits(classes)}
+        for found in (fitting, {filler for filler in fitting if (filler, "subject") in self._before}):
             if len(found) == 1:
                 return found.pop()
         return None
 
-    def _is_vague(self, filler: Filler, known: bool) -> bool:
+    def _is_vague(self, filler: Participant, known: bool) -> bool:
         """Whether its short name or its description fits another known participant."""
         others = [other for other in self._known if other is not filler]
-        if isinstance(filler, Entity):
-            return any(isinstance(other, Entity) and other.short == filler.short for other in others)
+        if filler.name:
+            return any(other.short == filler.short for other in others)
         alike = [other for other in others if other.noun.form == filler.noun.form]
         return (known or filler.owner is not None) and any(self._fits(filler, other) for other in alike)
 
-    def _fits(self, filler: Common, other: Filler) -> bool:
+    def _fits(self, filler: Participant, other: Participant) -> bool:
         """Whether a description of the filler is true of another one with its noun."""
-        if isinstance(other, Entity):
+        if other.name:
             return self._known[other] and not filler.adjectives and filler.owner is None
-        same = other.owner is filler.owner and (gender(other) == "plural") == (gender(filler) == "plural")
+        same = other.owner is filler.owner and bool(other.number) == bool(filler.number)
         return same and {*filler.adjectives} <= {*other.adjectives}
 
-    def _introduced(self, entity: Entity, case: str) -> Phrase:
+    def _introduced(self, entity: Participant, case: str) -> Phrase:
         if case == "possessive" or self.chance.happens(0.5):
             return name(entity)
         self._known[entity] = True
         return (_with_kind if self.chance.happens(0.5) else _apposed)(entity, name(entity))
 
-    def _again(self, entity: Entity) -> Phrase:
+    def _again(self, entity: Participant) -> Phrase:
         alike = [known for known in self._known if known.noun.form == entity.noun.form]
         if self._known[entity] and len(alike) == 1 and self.chance.happens(0.6):
-            return description(Common(entity.noun), "the")
+            return description(entity, "the")
         return name(entity, full=self.chance.happens(0.15))
