@@ -117,7 +117,7 @@ class World:
 
 
 class Event:
-    """A verb with its participants and circumstances by role: a place is ARGM-LOC, a time, which is a phrase, ARGM-TMP."""
+    """A verb with its participants and circumstances by role: a place is ARGM-LOC, a time (a phrase) ARGM-TMP."""
 
     def __init__(self, verb: Verb, roles: Mapping[str, Any]):
         self.verb, self.frame = verb, verb.frame
