@@ -21,17 +21,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from elmo_bench.mini.data import Sizes
 from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.phrases import ENTITY, MENTION, Sentence
-from elmo_bench.mini.language.sentences import SentenceWriter
+from elmo_bench.mini.language.sentences import SentenceWriter, Stories
 from elmo_bench.mini.language.words import GRAMMAR, capitalised
 from elmo_bench.mini.language.world import World
 from elmo_bench.mini.opinions import OpinionTree, Reviews
-from elmo_bench.mini.passages import Passage, Passages, detokenized
-from elmo_bench.mini.paths import PATHS, SPLITS
+from elmo_bench.mini.passages import Passage, Passages, spaced
+from elmo_bench.mini.paths import FILES, SPLITS, Sizes
 from elmo_bench.mini.scenes import LABELS, ScenePair, Scenes
-from elmo_bench.mini.stories import Stories
 from elmo_bench.system.storage import json_text
 from elmo_bench.text.brackets import write_mentions, write_spans
 from elmo_bench.text.columns import write_rows
@@ -48,14 +46,12 @@ def _ner(split: str, items: list[list[Sentence]]) -> str:
 
 
 def _srl(split: str, items: list[list[Sentence]]) -> str:
-    """CoNLL-2012 columns: words, parts of speech, parse bits, predicates' lemmas and rolesets, and their arguments.
-    Twenty sentences a document.
-    """
+    """Twenty sentences a document."""
     return _conll(split, [map(_propositions, chain(*items[i : i + 20])) for i in range(0, len(items), 20)])
 
 
 def _propositions(told: Sentence) -> Columns:
-    """The columns of a sentence, and those of its predicates' arguments."""
+    """Words, parts of speech, parse bits, predicates' lemmas and rolesets; the columns of their arguments."""
     size = len(told.words)
     verbs = [(i, word.event) for i, word in enumerate(told.words) if word.event]
     arguments = [write_spans([*told.spans[event], Span("V", i, i + 1)], size) for i, event in verbs]
@@ -66,12 +62,8 @@ def _propositions(told: Sentence) -> Columns:
     return {WORD: told.forms, POS: tags, PARSE: parse, LEMMA: lemmas, FRAME: frames}, arguments
 
 
-def _coref(split: str, items: list[list[Sentence]]) -> str:
-    """CoNLL-2012 columns: words, XX as their parts of speech, and clusters of two or more mentions."""
-    return _conll(split, map(_clusters, items))
-
-
 def _clusters(story: list[Sentence]) -> Iterator[Columns]:
+    """Words, XX as their parts of speech, and clusters of two or more mentions."""
     sizes = Counter(span.type for told in story for span in told.spans[MENTION])
     ids: dict[str, int] = {}
     for told in story:
@@ -90,8 +82,8 @@ def _conll(split: str, documents: Iterable[Iterable[Columns]]) -> str:
 
 
 def _snli(split: str, items: list[ScenePair]) -> str:
-    rows = [f"{pair.label}\t{pair.premise.text}\t{pair.hypothesis.text}" for pair in items]
-    return "\n".join(["gold_label\tsentence1\tsentence2", *rows]) + "\n"
+    rows = (f"{pair.label}\t{pair.premise.text}\t{pair.hypothesis.text}" for pair in items)
+    return _lines(["gold_label\tsentence1\tsentence2", *rows])
 
 
 def _squad(split: str, items: list[Passage]) -> str:
@@ -101,8 +93,8 @@ def _squad(split: str, items: list[Passage]) -> str:
         qas = [
             {
                 "id": hashlib.md5(f"{split}-{n}-{i}".encode()).hexdigest()[:24],
-                "question": detokenized([question])[0],
-                "answers": [answers[j % len(answers)] for j in range(1 if split == "train" else 3)],
+                "question": spaced(question.forms),
+                "answers": (answers * 3)[: 1 if split == "train" else 3],
             }
             for i, (question, answers) in enumerate(passage.questions)
         ]
@@ -110,8 +102,8 @@ def _squad(split: str, items: list[Passage]) -> str:
     return json_text.dumps({"version": "1.1", "data": articles}, ensure_ascii=False) + "\n"
 
 
-def _sst(split: str, items: list[OpinionTree]) -> str:
-    return "\n".join(capitalised(str(tree)) for tree in items) + "\n"
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
 
 
 class Format(NamedTuple):
@@ -133,10 +125,10 @@ class Format(NamedTuple):
 FORMATS = {
     "ner": Format(SentenceWriter, iter, _ner),
     "srl": Format(SentenceWriter, iter, _srl),
-    "coref": Format(Stories, iter, _coref),
+    "coref": Format(Stories, iter, lambda split, stories: _conll(split, map(_clusters, stories))),
     "snli": Format(Scenes, lambda pair: [pair.premise, pair.hypothesis], _snli, len(LABELS)),
     "squad": Format(Passages, lambda passage: passage.told, _squad),
-    "sst": Format(Reviews, lambda tree: [tree], _sst, 5),
+    "sst": Format(Reviews, lambda tree: [tree], lambda _, trees: _lines(capitalised(str(tree)) for tree in trees), 5),
 }
 
 
@@ -158,23 +150,23 @@ class Builder:
         without the sentences of dev and test of any task, so that it is the same whatever `tasks` are.
         """
         for task in FORMATS:
-            if task in tasks:
-                yield from self._labelled(task, SPLITS)
-            elif text:
-                for _ in self._labelled(task, SPLITS[1:]):
-                    pass
+            yield from self._labelled(task, task in tasks, text)
         if text:
             yield from self._text()
 
-    def _labelled(self, task: str, splits: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-        """The file of each split; no two splits share a sentence. Test is drawn first, train last."""
-        made, sizes = FORMATS[task], getattr(self.sizes, task)
-        taken: set[str] = set()
-        for split in reversed(splits):
+    def _labelled(self, task: str, wanted: bool, held_out: bool) -> Iterator[tuple[str, str]]:
+        """The file of each split, if wanted; what is to be held out is drawn all the same.
+
+        No two splits share a sentence. Test is drawn first, train last.
+        """
+        made, taken = FORMATS[task], set()
+        for split, path, size in reversed([*zip(SPLITS, FILES[task], getattr(self.sizes, task), strict=True)]):
+            if not wanted and (split == "train" or not held_out):
+                continue
             source = made.source(Chance(self.seed, task, split), self.world)
             items: list[Any] = []
             mine: set[str] = set()
-            while len(items) < sizes[SPLITS.index(split)]:
+            while len(items) < size:
                 item = source.draw(len(items) % made.labels) if made.labels else source.draw()
                 sentences = [told.text for told in made.told(item)]
                 if taken.isdisjoint(sentences):
@@ -185,7 +177,8 @@ class Builder:
                 self._held_out |= mine
             if made.labels:
                 items = Chance(self.seed, f"{task} order", split).shuffled(items)
-            yield PATHS[task].format(split), made.text(split, items)
+            if wanted:
+                yield path, made.text(split, items)
 
     def _text(self) -> Iterator[tuple[str, str]]:
         avoided = set(self._held_out)
@@ -209,5 +202,5 @@ class Builder:
                     tokens -= len(text.split())
             if split != "train":
                 avoided.update(lines)
-            yield f"lm/{split}.txt", "\n".join(lines) + "\n"
-        yield "lm/senses.tsv", "\n".join(senses) + "\n"
+            yield f"lm/{split}.txt", _lines(lines)
+        yield "lm/senses.tsv", _lines(senses)

@@ -4,57 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from elmo_bench.configuration.schema import Places, ScaleConfig
-from elmo_bench.mini.paths import PATHS, SPLITS, TEXT, edited_language, edited_tables_named
+from elmo_bench.mini.paths import FILES, TEXT, VERSION, Sizes, edited_language, edited_tables_named
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import private, write_text
 from elmo_bench.system.storage.hashing import sha256
 from elmo_bench.system.storage.locks import held
 
-VERSION = 5  # of the generator; raised whenever the same seed gives different bytes
 MANIFEST = "mini.json"  # names the sha256 of each file; written last
-FILES = {task: [path.format(split) for split in SPLITS] for task, path in PATHS.items()}
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """How much to generate, as (train, dev, test), and how rich the world is."""
-
-    lm: tuple[int, int, int] = (700_000, 10_000, 40_000)  # tokens
-    ner: tuple[int, int, int] = (400, 300, 1000)  # sentences
-    srl: tuple[int, int, int] = (600, 200, 600)  # sentences
-    coref: tuple[int, int, int] = (100, 40, 100)  # documents
-    snli: tuple[int, int, int] = (2000, 400, 1200)  # pairs
-    squad: tuple[int, int, int] = (4500, 150, 400)  # paragraphs of about two questions
-    sst: tuple[int, int, int] = (400, 300, 1000)  # sentences
-    names: int = 8000  # different names
-    invented: int = 12  # invented words per group of nouns and per frame of verbs
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any] | None) -> Sizes:
-        """The defaults with the given changes.
-
-        Raises:
-            UserError: an unknown name, or a value that is not a number or is too small.
-        """
-        known = sorted(field.name for field in fields(cls))
-        values: dict[str, Any] = {}
-        for key, value in (given or {}).items():
-            if key not in known:
-                raise UserError(f"sizes.{key}: there is no such size; choose from {', '.join(known)}")
-            least = {"names": 200, "invented": 2}.get(key)
-            numbers = [value] if least else list(value) if isinstance(value, Iterable) else []
-            if len(numbers) != (1 if least else 3) or any(type(n) is not int or n < (least or 1) for n in numbers):
-                form = f"a whole number, at least {least}" if least else "three positive numbers: train, dev, test"
-                raise UserError(f"sizes.{key}={value}: must be {form}")
-            values[key] = value if least else tuple(numbers)
-        return cls(**values)
 
 
 class MiniData:

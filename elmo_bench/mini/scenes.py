@@ -14,11 +14,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from elmo_bench.mini.language.chance import Ranked
-from elmo_bench.mini.language.clauses import Clauses, Style
+from elmo_bench.mini.language.clauses import Clauses
 from elmo_bench.mini.language.lexicon import Frame, Noun
 from elmo_bench.mini.language.phrases import Sentence, sentence
 from elmo_bench.mini.language.words import WORDS
-from elmo_bench.mini.language.world import INDEFINITE, Event, Participant
+from elmo_bench.mini.language.world import INDEFINITE, Event, Participant, Style
 
 LABELS = ("entailment", "neutral", "contradiction")
 EXCLUDED = {frozenset((one, other)) for one, others in WORDS["excludes"].items() for other in others.split()}
@@ -51,32 +51,32 @@ class Scenes(Clauses):
 
     def draw(self, label: int | None = None) -> ScenePair:
         """A pair of different sentences, with this label if one is given."""
-        number = self.chance.below(3) if label is None else label
+        number = self.below(3) if label is None else label
+        wanted = LABELS[number]
         hypothesis = self._hypothesis()
-        negated = bool(self._others(hypothesis)) and self.chance.happens(0.15)
+        negated = bool(self._others(hypothesis)) and self.happens(0.15)
         premise = self._special(hypothesis)
-        if LABELS[number] == "neutral":
-            premise = self.chance.one_of(self._details(hypothesis))(premise)
-        elif negated and LABELS[number] == "entailment":  # sleeping, so not running
+        if wanted == "neutral":
+            premise = self.one_of(self._details(hypothesis))(premise)
+        elif negated and wanted == "entailment":  # sleeping, so not running
             premise = self._doing_another(premise, hypothesis)
-        elif LABELS[number] == "contradiction" and not negated:
+        elif wanted == "contradiction" and not negated:
             premise = self._opposed(premise, hypothesis)
-        passive = premise.frame.object is not None and self.chance.happens(0.15)
-        told = sentence(self.clause(premise, Style("progressive", passive)))
-        said = sentence(self.clause(hypothesis, Style("progressive", negated=negated)))
+        passive = premise.frame.object is not None and self.happens(0.15)
+        premise.style, hypothesis.style = Style("progressive", passive), Style("progressive", negated=negated)
+        told, said = sentence(self.clause(premise)), sentence(self.clause(hypothesis))
         if told.text == said.text:
             return self.draw(number)
-        return ScenePair(LABELS[number], told, said, (premise, hypothesis), negated)
+        return ScenePair(wanted, told, said, (premise, hypothesis), negated)
 
     # The hypothesis, and a more detailed scene that entails it.
 
     def _hypothesis(self) -> Event:
         """A scene with at least one detail that a premise may leave open, whatever the label will be."""
-        chance = self.chance
-        frame = chance.one_of(self.lexicon.actions)
+        frame = self.one_of(self.lexicon.actions)
         verbs = self.lexicon.verbs[frame.name]
-        verb = verbs.items[0] if chance.happens(0.4) else verbs.draw(chance)
-        subject = self._thing(SUBJECTS, chance.one_of(("person", "person", frame.subject.classes[-1])))
+        verb = verbs.items[0] if self.happens(0.4) else verbs.draw(self)
+        subject = self._thing(SUBJECTS, self.one_of(("person", "person", frame.subject.classes[-1])))
         scene = Event(verb, {"ARG0": subject, "ARG1": self._object(frame), "ARGM-LOC": self._place()})
         return scene if self._details(scene) else self._hypothesis()
 
@@ -84,33 +84,33 @@ class Scenes(Clauses):
         """A noun or its hypernym, possibly with a number and an adjective."""
         while not self.lexicon.is_decided((drawn := self.common(wanted)).noun, allowed):
             pass
-        return replace(drawn, noun=self._general(drawn.noun)) if self.chance.happens(0.4) else drawn
+        return replace(drawn, noun=self._general(drawn.noun)) if self.happens(0.4) else drawn
 
     def _object(self, frame: Frame) -> Participant | None:
         classes = _allowed(frame)["ARG1"]
-        return self._thing(classes, self.chance.one_of(classes)) if classes else None
+        return self._thing(classes, self.one_of(classes)) if classes else None
 
     def _place(self) -> Participant | None:
-        return self._thing(("place",), "place") if self.chance.happens(0.5) else None
+        return self._thing(("place",), "place") if self.happens(0.5) else None
 
     def _special(self, scene: Event) -> Event:
         """A scene that entails the given one: it may use hyponyms and add adjectives, a number and a place."""
         verb, verbs = scene.verb, self.lexicon.verbs[scene.frame.name]
-        if verb == verbs.items[0] and self.chance.happens(0.7):
-            verb = verbs.draw(self.chance)
+        if verb == verbs.items[0] and self.happens(0.7):
+            verb = verbs.draw(self)
         known = scene if "ARGM-LOC" in scene.roles else scene.having("ARGM-LOC", self._place())
         allowed = {role: classes for role, classes in _allowed(scene.frame).items() if role in known.roles}
         return Event(verb, {role: self._more(known.roles[role], classes) for role, classes in allowed.items()})
 
     def _more(self, thing: Participant, allowed: Sequence[str]) -> Participant:
         noun, adjectives, number = thing.noun, thing.adjectives, thing.number
-        if noun == self._general(noun) and self.chance.happens(0.7):
-            while not self.lexicon.is_decided(noun := self.lexicon.nouns[thing.noun.group].draw(self.chance), allowed):
+        if noun == self._general(noun) and self.happens(0.7):
+            while not self.lexicon.is_decided(noun := self.lexicon.nouns[thing.noun.group].draw(self), allowed):
                 pass
-        if not adjectives and self.chance.happens(0.4):
+        if not adjectives and self.happens(0.4):
             adjectives = (self.adjective(noun),)
-        if number == INDEFINITE and self.chance.happens(0.5):
-            number = self.chance.one_of(WORDS["numbers"].split())
+        if number == INDEFINITE and self.happens(0.5):
+            number = self.one_of(WORDS["numbers"])
         return replace(thing, noun=noun, adjectives=adjectives, number=number)
 
     def _general(self, noun: Noun) -> Noun:
@@ -130,14 +130,14 @@ class Scenes(Clauses):
 
     def _opposed(self, premise: Event, hypothesis: Event) -> Event:
         """The premise with one part changed so that it contradicts the hypothesis."""
-        chance, frame = self.chance, hypothesis.frame
-        role = chance.one_of([""] * bool(self._others(hypothesis)) + [slot.label for slot in frame.slots])
+        frame = hypothesis.frame
+        role = self.one_of([""] * bool(self._others(hypothesis)) + [slot.label for slot in frame.slots])
         if not role:
             return self._doing_another(premise, hypothesis)
         said = hypothesis.roles[role]
-        if said.number not in ("", INDEFINITE) and chance.happens(0.5):
+        if said.number not in ("", INDEFINITE) and self.happens(0.5):
             return _changed(premise, role, number=self._another(WORDS["numbers"], said.number))
-        if said.adjectives and chance.happens(0.6):
+        if said.adjectives and self.happens(0.6):
             (adjective,) = said.adjectives
             group = next(words for words in WORDS["adjectives"].values() if adjective in words.split())
             return _changed(premise, role, adjectives=(self._another(group, adjective),))
@@ -148,17 +148,17 @@ class Scenes(Clauses):
         pools = ([noun for noun in self.lexicon.nouns[cls].items if noun.form not in named] for cls in classes)
         if not (filled := [pool for pool in pools if pool]):
             return self._opposed(premise, hypothesis)
-        return _changed(premise, role, noun=Ranked(chance.one_of(filled), flat=12).draw(chance))
+        return _changed(premise, role, noun=Ranked(self.one_of(filled), flat=12).draw(self))
 
     def _another(self, words: str, said: str) -> str:
-        return self.chance.one_of([word for word in words.split() if word != said])
+        return self.one_of([word for word in words.split() if word != said])
 
     def _doing_another(self, premise: Event, hypothesis: Event) -> Event:
         """The subject does something else."""
-        frame = self.chance.one_of(self._others(hypothesis))
+        frame = self.one_of(self._others(hypothesis))
         target = self._object(frame)
         known = {verb.lemma for verb in self.lexicon.verbs[hypothesis.frame.name].items}
-        while (verb := self.lexicon.verbs[frame.name].draw(self.chance)).lemma in known:
+        while (verb := self.lexicon.verbs[frame.name].draw(self)).lemma in known:
             pass
         return Event(verb, {**premise.roles, "ARG1": target})
 

@@ -23,11 +23,11 @@ from elmo_bench.mini.build import Builder
 from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.lexicon import Lexicon, english_forms
 from elmo_bench.mini.language.phrases import MENTION
+from elmo_bench.mini.language.sentences import Stories
 from elmo_bench.mini.language.words import REVIEWS, SYLLABLES, WORDS, forms, inflected
 from elmo_bench.mini.language.world import INDEFINITE, Event, World
 from elmo_bench.mini.passages import Passages
 from elmo_bench.mini.scenes import LABELS, Scenes
-from elmo_bench.mini.stories import Stories
 from elmo_bench.system.errors import UserError
 from elmo_bench.text import brackets
 from elmo_bench.text.tags import Span, encode, spans
@@ -242,31 +242,40 @@ def test_labels_of_scenes_follow_from_their_parts(seed):
     scenes = Scenes(Chance("test", seed), World(seed, 300, 3))
     for i in range(90):
         pair = scenes.draw(i % 3)
-        found = max(relation(scenes.lexicon, *pair.scenes, part) for part in ("verb", "subject", "object", "place"))
+        premise, hypothesis = pair.scenes
+        roles = {*premise.roles, *hypothesis.roles}
+        found = max(
+            verbs(scenes.lexicon, premise, hypothesis),
+            *(said(scenes.lexicon, premise, hypothesis, role) for role in roles),
+        )
         told = EXCLUDES - found if pair.negated else found
         assert LABELS[told] == pair.label == LABELS[i % 3], (pair.premise.text, pair.hypothesis.text)
         for scene in pair.scenes:
-            assert scene.object is None or scene.object.fits(scene.frame.object.classes), pair.premise.text
+            target = scene.frame.object
+            assert target is None or scene.roles[target.label].fits(target.classes), pair.premise.text
 
 
-def relation(lexicon: Lexicon, premise: Event, hypothesis: Event, part: str) -> int:
-    """Whether what the hypothesis says of a part follows from the premise, is open, or is excluded."""
-    told, said = getattr(premise, part), getattr(hypothesis, part)
-    if part == "verb":
-        general = lexicon.verbs[told.frame.name].items[0]
-        if told.frame != said.frame:
-            one, two = told.frame.name, said.frame.name
-            assert two in WORDS["excludes"].get(one, "").split() or one in WORDS["excludes"].get(two, "").split()
-            return EXCLUDES
-        return FOLLOWS if said in (told, general) else OPEN if told == general else EXCLUDES
-    if said is None or (part == "object" and premise.frame != hypothesis.frame):
+def verbs(lexicon: Lexicon, premise: Event, hypothesis: Event) -> int:
+    """Whether the verb of a hypothesis follows from the premise, is open, or is excluded."""
+    if premise.frame != hypothesis.frame:
+        one, two = premise.frame.name, hypothesis.frame.name
+        assert two in WORDS["excludes"].get(one, "").split() or one in WORDS["excludes"].get(two, "").split()
+        return EXCLUDES
+    general = lexicon.verbs[premise.frame.name].items[0]
+    return FOLLOWS if hypothesis.verb in (premise.verb, general) else OPEN if premise.verb == general else EXCLUDES
+
+
+def said(lexicon: Lexicon, premise: Event, hypothesis: Event, role: str) -> int:
+    """The same of what the hypothesis says of who or what has a role."""
+    told, said = premise.roles.get(role), hypothesis.roles.get(role)
+    if said is None or (role == "ARG1" and premise.frame != hypothesis.frame):
         return FOLLOWS
     if told is None:
         return OPEN
     general = lexicon.hypernyms[told.noun.group]
     open_noun = told.noun == general and said.noun.group == told.noun.group
     if told.noun != said.noun == general:  # its other senses do not fit here
-        allowed = premise.frame.object.classes if part == "object" else (told.noun.cls,)
+        allowed = premise.frame.object.classes if role == "ARG1" and premise.frame.object else (told.noun.cls,)
         senses = [noun for cls in allowed for noun in lexicon.nouns[cls].items if noun.form == told.noun.form]
         assert senses == [told.noun]
     noun = FOLLOWS if said.noun in (told.noun, general) else OPEN if open_noun else EXCLUDES
@@ -274,7 +283,7 @@ def relation(lexicon: Lexicon, premise: Event, hypothesis: Event, part: str) -> 
     same_number = said.number == told.number or (said.number == INDEFINITE and told.number)
     number = FOLLOWS if same_number else OPEN if told.number == INDEFINITE else EXCLUDES
     found = max(noun, adjectives, number)
-    assert part != "place" or found != EXCLUDES
+    assert role != "ARGM-LOC" or found != EXCLUDES
     return found
 
 

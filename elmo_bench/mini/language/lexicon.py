@@ -7,7 +7,6 @@ that are verbs too, and verbs whose subject is the agent in one frame and the th
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -35,13 +34,6 @@ class Slot(NamedTuple):
     label: str
     classes: tuple[str, ...]
     preposition: str = ""
-
-    @classmethod
-    def of(cls, cell: str) -> Slot:
-        """From "ARG0:person,animal" or "to/ARG2:person"."""
-        preposition, _, rest = cell.rpartition("/")
-        label, _, classes = rest.partition(":")
-        return cls(label, THINGS if classes == "thing" else tuple(classes.split(",")), preposition)
 
 
 class Frame(NamedTuple):
@@ -78,17 +70,19 @@ class Verb(NamedTuple):
 BE = Verb("be", "01", Frame("be", (Slot("ARG1", ()),)))
 
 
-def _frames() -> dict[Frame, str]:
-    """The frames with their verbs."""
-    rows = ([cell.strip() for cell in line.split("|")] for line in WORDS["frames"].strip().splitlines())
-    return {Frame(name, tuple(map(Slot.of, slots.split())), marks): verbs for name, slots, marks, verbs in rows}
-
-
-FRAMES = _frames()
+FRAMES: dict[Frame, str] = {}  # with their verbs
+for row in WORDS["frames"].strip().splitlines():
+    name, cells, marks, verbs = (cell.strip() for cell in row.split("|"))
+    slots = [
+        Slot(label, THINGS if classes == "thing" else tuple(classes.split(",")), preposition)
+        for preposition, label, classes in re.findall(r"(?:(\w+)/)?(\w+):(\S+)", cells)
+    ]
+    FRAMES[Frame(name, tuple(slots), marks)] = verbs
 GENDER = {word: gender for gender in ("female", "male") for word in WORDS[gender].split()}  # of nouns
+CLASS = {group: cls for cls, groups in WORDS["nouns"].items() for group in groups}
 
 
-class Lexicon:
+class Lexicon(Chance):
     """All words of a seed, but those of opinions.
 
     Args:
@@ -107,33 +101,34 @@ class Lexicon:
     """
 
     def __init__(self, seed: int, invented: int):
-        self._chance, self._invented, self._english = Chance("lexicon", seed), invented, english_forms()
-        self.namer = Inventor(self._chance, self._english)
+        super().__init__("lexicon", seed)
+        self._invented, self._english = invented, english_forms()
+        self.namer = Inventor(self, self._english)
         lemmas = {frame: self._with_invented(verbs) for frame, verbs in FRAMES.items() if "c" not in frame.marks}
         self.frames = {frame.name: frame for frame in lemmas}
         self.actions = [frame for frame in lemmas if "*" in frame.marks]
         marked = {mark: [words for frame, words in lemmas.items() if mark in frame.marks] for mark in "+-"}
         # a person drasks (ARG0), and so does a cart (ARG1)
         shared = set().union(*(self._share(words, marked["-"], invented // 3) for words in marked["+"]))
-        groups = {group: self._with_invented(words) for by in WORDS["nouns"].values() for group, words in by.items()}
-        for by in WORDS["nouns"].values():
-            others = [words for group, words in groups.items() if group not in by]
-            for group in by:  # a third of its invented nouns are in a group of another class too
-                self._share(groups[group], others, invented // 3)
+        groups = {group: self._with_invented(WORDS["nouns"][cls][group]) for group, cls in CLASS.items()}
+        for group, words in groups.items():  # a third of its invented nouns are in a group of another class too
+            self._share(words, [groups[other] for other in CLASS if CLASS[other] != CLASS[group]], invented // 3)
         for words in lemmas.values():  # some verbs are nouns
             self._share(words, list(groups.values()), invented // 4)
         uses = Counter(chain(*groups.values(), set().union(*lemmas.values())))
         self._ambiguous = {word for word, n in uses.items() if n > 1}
-        self.hypernyms = {group: Noun(group, cls, group) for cls, by in WORDS["nouns"].items() for group in by}
-        self.nouns: dict[str, Ranked[Noun]] = {}
-        self._uses: Counter[tuple[str, str]] = Counter()
-        for cls, by in WORDS["nouns"].items():
-            rows = {group: [self._noun(word, cls, group) for word in groups[group]] for group in by}
-            self._uses.update((noun.form, cls) for row in rows.values() for noun in row)
-            mixed = {cls: filter(None, chain(*zip_longest(*rows.values())))}  # the groups one after another by rank
-            self.nouns |= {name: Ranked(row, flat=12) for name, row in {**mixed, **rows}.items()}
+        self.hypernyms = {group: Noun(group, cls, group) for group, cls in CLASS.items()}
+        rows = {group: [self._noun(word, CLASS[group], group) for word in words] for group, words in groups.items()}
+        self._uses = Counter((noun.form, noun.cls) for noun in chain(*rows.values()))
+        for cls, names in WORDS["nouns"].items():  # the groups of a class one after another by rank
+            mixed = chain(*zip_longest(*(rows[group] for group in names)))
+            rows = {cls: [noun for noun in mixed if noun], **rows}
+        self.nouns = {name: Ranked(row, flat=12) for name, row in rows.items()}
         self.relations = {
-            owner: {cls: Ranked(self._relation_nouns(cls, words)) for cls, words in by_class.items()}
+            owner: {
+                cls: Ranked(self._noun(form, cls, "relation") for form in words.split() + self._stems(invented // 2))
+                for cls, words in by_class.items()
+            }
             for owner, by_class in WORDS["relations"].items()
         }
         lemmas |= {frame: self._with_invented(verbs) for frame, verbs in FRAMES.items() if "c" in frame.marks}
@@ -152,14 +147,17 @@ class Lexicon:
     def _with_invented(self, words: str) -> list[str]:
         """The first four words stay in front; the rest and the invented ones are mixed."""
         known = words.split()
-        return known[:4] + self._chance.shuffled(known[4:] + [self.namer.stem() for _ in range(self._invented)])
+        return known[:4] + self.shuffled(known[4:] + self._stems(self._invented))
+
+    def _stems(self, n: int) -> list[str]:
+        return [self.namer.stem() for _ in range(n)]
 
     def _share(self, words: list[str], takers: list[list[str]], n: int) -> set[str]:
         """Adds some of the invented words to other lists; returns them."""
-        chosen = self._chance.shuffled(word for word in words if word not in self._english)[:n]
+        chosen = self.shuffled(word for word in words if word not in self._english)[:n]
         for word in chosen:
-            if word not in (taker := self._chance.one_of(takers)):
-                taker.insert(self._chance.between(4, len(taker)), word)
+            if word not in (taker := self.one_of(takers)):
+                taker.insert(self.one_of(range(4, len(taker) + 1)), word)
         return {*chosen}
 
     def _sense(self, form: str, use: str) -> str:
@@ -168,15 +166,11 @@ class Lexicon:
     def _noun(self, form: str, cls: str, group: str) -> Noun:
         return Noun(form, cls, group, GENDER.get(form, ""), self._sense(form, group))
 
-    def _relation_nouns(self, cls: str, words: str) -> list[Noun]:
-        forms = words.split() + [self.namer.stem() for _ in range(self._invented // 2)]
-        return [self._noun(form, cls, "relation") for form in forms]
-
 
 def english_forms() -> set[str]:
     """The English forms that no invented word repeats, in lower case: the tables and the open biLM's vocabulary."""
     tables = {name: table for name, table in WORDS.items() if name not in ("syllables", "irregular")}
-    words = {*re.findall("[A-Za-z_]+", json.dumps(tables))}
+    words = {*re.findall("[A-Za-z_]+", str(tables))}
     lemmas = " ".join(FRAMES.values()).split()
     words |= {inflected(lemma, tag) for lemma in lemmas for tag in ("VBZ", "VBD", "VBG")}
     words |= {inflected(word, "NNS") for word in words}
@@ -192,12 +186,11 @@ def opinion_words(seed: int, namer: Inventor, invented: int) -> dict[tuple[str, 
         namer: makes stems that are not words yet.
         invented: the number of invented adjectives, nouns and verbs of a side; six times as many adjectives turn.
     """
-    chance = Chance("opinions", seed)
-    values, suffixes = REVIEWS["values"], REVIEWS["suffixes"].split()
-    found = {}
-    adjectives = [namer.stem(chance.one_of(suffixes)) for _ in range(8 * invented)]
+    chance, values = Chance("opinions", seed), REVIEWS["values"]
+    adjectives = [namer.stem(chance.one_of(REVIEWS["suffixes"])) for _ in range(8 * invented)]
     fixed = {1: adjectives[:invented], -1: adjectives[invented : 2 * invented]}
     turning = {1: adjectives[2 * invented :: 2], -1: adjectives[2 * invented + 1 :: 2], 0: []}
+    found = {}
     for side in (1, -1):
         known = [(word, size * side) for size in (2, 4) for word in values["adjectives"][size * side].split()]
         for topic, here in {"told": side, "made": -side, "": 0}.items():

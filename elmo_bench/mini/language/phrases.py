@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 from elmo_bench.mini.language.words import TAGS, article, capitalised
@@ -48,10 +49,7 @@ CLOSING = Word(",", "closing")  # a comma that ends an insertion; omitted before
 
 def phrase(*parts: Part | str) -> Phrase:
     """Makes a phrase; a string is any number of function words, with the tags of `words.TAGS`."""
-    flat: list[Part] = []
-    for part in parts:
-        flat.extend(_function_words(part) if isinstance(part, str) else (part,))
-    return Phrase(tuple(flat))
+    return Phrase(tuple(chain(*(_function_words(part) if isinstance(part, str) else (part,) for part in parts))))
 
 
 @cache

@@ -61,7 +61,7 @@ def capitalised(text: str) -> str:
     return re.sub("[A-Za-z]", lambda letter: letter[0].upper(), text, count=1)
 
 
-class Inventor:
+class Inventor(Chance):
     """Makes words out of syllables (the table `syllables`), all of them different. Neither they nor their other forms
     are in `taken` or offensive.
 
@@ -71,25 +71,26 @@ class Inventor:
     """
 
     def __init__(self, chance: Chance, taken: set[str]):
-        self._chance, self._taken = chance, set(taken)
+        super().__init__(chance)
+        self._taken = set(taken)
         self.made: list[str] = []  # in the order in which they were made, in lower case
 
     def stem(self, suffix: str = "") -> str:
         """A lower-case stem of one or two syllables, with the suffix if any: drask, vemp, stallen, gundous."""
-        ending = "stem_ends" if self._chance.happens(0.6) else "middles e liquids"
+        ending = "stem_ends" if self.happens(0.6) else "middles e liquids"
         return self._new(f"onsets vowels {ending}", suffix)
 
     def name(self) -> str:
         """A capitalised name of two or three syllables: Tarvel, Skanedo."""
-        return self._new("onsets vowels" + " middles vowels" * (1 if self._chance.happens(0.7) else 2)).capitalize()
+        return self._new("onsets vowels" + " middles vowels" * (1 if self.happens(0.7) else 2)).capitalize()
 
     def _new(self, pattern: str, suffix: str | None = None) -> str:
         """A word of parts of these kinds; a name, without suffix, may have an ending."""
         while True:
-            parts = re.sub(r"\w\w+", lambda kind: self._chance.one_of(SYLLABLES[kind[0]]), pattern)
+            parts = re.sub(r"\w\w+", lambda kind: self.one_of(SYLLABLES[kind[0]]), pattern)
             stem = parts.replace(" ", "")
-            if suffix is None and not self._chance.happens(0.3):
-                stem += self._chance.one_of(SYLLABLES["name_ends"])
+            if suffix is None and not self.happens(0.3):
+                stem += self.one_of(SYLLABLES["name_ends"])
             made = stem + (suffix or "")
             if len(stem) > 3 and not any(
                 form in self._taken or any(part in form for part in SYLLABLES["avoided"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from elmo_bench.mini.language.chance import Chance, Ranked
 from elmo_bench.mini.language.lexicon import Frame, Lexicon, Noun, Slot, Verb, opinion_words
@@ -67,7 +67,7 @@ class Participant:
         return self.noun.cls in classes or self.noun.group in classes
 
 
-class World:
+class World(Chance):
     """All that is fixed for a seed before the first sentence.
 
     Args:
@@ -82,17 +82,17 @@ class World:
     """
 
     def __init__(self, seed: int, names: int, invented: int):
-        self._chance = chance = Chance("world", seed)
+        super().__init__("world", seed)
         self.lexicon = Lexicon(seed, invented)
         namer, known = self.lexicon.namer, WORDS["name_words"].split()
         given, made = ([namer.name() for _ in range(n)] for n in (names // 8, names - names // 8 - len(known)))
-        pool = chance.shuffled([*known, *made[: len(known) * 4]]) + made[len(known) * 4 :]
+        pool = self.shuffled([*known, *made[: len(known) * 4]]) + made[len(known) * 4 :]
         bases: dict[str, list[str]] = {cls: [] for cls in TYPES}
         for base in pool:
-            first = chance.one_of(CLASSES)
+            first = self.one_of(CLASSES)
             bases[first].append(base)
-            if chance.happens(0.85):
-                bases[chance.one_of([cls for cls in TYPES if cls != first])].append(base)
+            if self.happens(0.85):
+                bases[self.one_of([cls for cls in TYPES if cls != first])].append(base)
         self._given = {gender: Ranked(given[i::2], flat=60) for i, gender in enumerate(GENDERS)}
         self.entities: dict[str, Ranked[Participant]] = {}
         for cls in ("place", "person", "org", "work"):
@@ -103,21 +103,35 @@ class World:
         self.opinions = opinion_words(seed, namer, invented)
 
     def _entity(self, cls: str, base: str) -> Participant:
-        chance = self._chance
-        noun = self.lexicon.nouns[cls].draw(chance)
+        noun = self.lexicon.nouns[cls].draw(self)
         if cls == "person":
-            gender = noun.gender or chance.one_of(GENDERS)
-            name = (self._given[gender].draw(chance), base)
-            return Participant(noun, name, name[1:], gender, self.entities["place"].draw(chance))
+            gender = noun.gender or self.one_of(GENDERS)
+            name = (self._given[gender].draw(self), base)
+            return Participant(noun, name, name[1:], gender, self.entities["place"].draw(self))
         patterns = WORDS["long_names"].get(noun.group) or WORDS["long_names"]["place"]
-        long = chance.one_of(patterns.split(", ")) if chance.happens(0.3) else "{}"
+        long = self.one_of(patterns.split(", ")) if self.happens(0.3) else "{}"
         name = tuple(long.format(base).split())
-        home = self.entities["place"].draw(chance) if cls == "org" else None
+        home = self.entities["place"].draw(self) if cls == "org" else None
         return Participant(noun, name, name if cls == "place" else (base,), home=home)
 
 
+class Style(NamedTuple):
+    """The form of a clause. Tenses: past, present, perfect, progressive, infinitive, or a modal verb."""
+
+    tense: str = "past"
+    passive: bool = False
+    negated: bool = False
+    fronted: bool = False  # whether the time comes first
+
+
 class Event:
-    """A verb with its participants and circumstances by role: a place is ARGM-LOC, a time (a phrase) ARGM-TMP."""
+    """A verb with its participants and circumstances by role: a place is ARGM-LOC, a time (a phrase) ARGM-TMP.
+
+    Attributes:
+        style: how it is told.
+    """
+
+    style = Style()
 
     def __init__(self, verb: Verb, roles: Mapping[str, Any]):
         self.verb, self.frame = verb, verb.frame
@@ -128,13 +142,19 @@ class Event:
         """With another filler of a role, or with none."""
         return Event(self.verb, {**self.roles, role: filler})
 
-    def grammatical(self, passive: bool) -> tuple[Slot, Any]:
+    @property
+    def facts(self) -> dict[str, tuple[Any, ...]]:
+        """What identifies who or what has each role."""
+        return {role: filler.parts for role, filler in self.roles.items()}
+
+    @property
+    def grammatical(self) -> tuple[Slot, Participant]:
         """The slot and the participant of the grammatical subject."""
-        slot = self.frame.slots[passive]
+        slot = self.frame.slots[self.style.passive]
         return slot, self.roles[slot.label]
 
 
-class Events:
+class Events(Chance):
     """Draws events, in which every slot has a participant of a class that the verb allows.
 
     Args:
@@ -143,42 +163,41 @@ class Events:
     """
 
     def __init__(self, chance: Chance, world: World):
-        self.chance, self.world, self.lexicon = chance, world, world.lexicon
+        super().__init__(chance)
+        self.world, self.lexicon = world, world.lexicon
 
     def event(self, frame: Frame | None = None, subject: Participant | None = None, plain: bool = False) -> Event:
         """An event, with the given frame and subject if any; `plain` leaves out time and place."""
-        chance = self.chance
         if frame is None:  # everyday actions are rarer
             known = self.lexicon.frames.values()
             fitting = [each for each in known if subject is None or subject.fits(each.subject.classes)]
-            frame = chance.weighted({each: 1 if "*" in each.marks else 3 for each in fitting})
-        verb = self.lexicon.verbs[frame.name].draw(chance)
+            frame = self.weighted({each: 1 if "*" in each.marks else 3 for each in fitting})
+        verb = self.lexicon.verbs[frame.name].draw(self)
         if verb.shared and subject is None:  # a name beside it could be anything
-            subject = self.common(chance.one_of(frame.subject.classes))
+            subject = self.common(self.one_of(frame.subject.classes))
         roles: dict[str, Any] = {frame.subject.label: subject or self.filler(frame.subject.classes)}
         often = 0.6 if sum(bool(slot.preposition) for slot in frame.slots) == 1 else 0.45
         for slot in frame.slots[1:]:
-            if not slot.preposition or chance.happens(often):
+            if not slot.preposition or self.happens(often):
                 roles[slot.label] = self._other(slot.classes, roles)
         if not plain:
-            placed = not frame.placed and roles[frame.subject.label].noun.cls != "place" and chance.happens(0.3)
+            placed = not frame.placed and roles[frame.subject.label].noun.cls != "place" and self.happens(0.3)
             roles["ARGM-LOC"] = self._other(("place",), roles) if placed else None
-            roles["ARGM-TMP"] = self.time() if chance.happens(0.4) else None
+            roles["ARGM-TMP"] = self.time() if self.happens(0.4) else None
         return Event(verb, roles)
 
     def filler(self, classes: Sequence[str]) -> Participant:
         """Someone or something of one of the classes (or groups)."""
-        chance = self.chance
-        wanted = chance.one_of(classes)
-        if chance.happens(GRAMMAR["named"].get(wanted, 0.0)):
-            return self.world.entities[wanted].draw(chance)
+        wanted = self.one_of(classes)
+        if self.happens(GRAMMAR["named"].get(wanted, 0.0)):
+            return self.world.entities[wanted].draw(self)
         general = "thing" if {*THINGS} <= {*classes} else wanted
-        if general not in ("person", "thing") or not chance.happens(0.3):
+        if general not in ("person", "thing") or not self.happens(0.3):
             return self.common(wanted)
-        owner = chance.one_of(list(self.lexicon.relations))  # the mayor of a place, someone's grave
-        noun = self.lexicon.relations[owner][general].draw(chance)
-        gender = noun.gender or chance.one_of(GENDERS)
-        return Participant(noun, gender=gender, owner=self.world.entities[owner].draw(chance))
+        owner = self.one_of(list(self.lexicon.relations))  # the mayor of a place, someone's grave
+        noun = self.lexicon.relations[owner][general].draw(self)
+        gender = noun.gender or self.one_of(GENDERS)
+        return Participant(noun, gender=gender, owner=self.world.entities[owner].draw(self))
 
     def _other(self, classes: Sequence[str], roles: Mapping[str, Participant]) -> Participant:
         """A filler that is not among those of the roles and shares no name with them."""
@@ -189,27 +208,26 @@ class Events:
 
     def common(self, wanted: str) -> Participant:
         """Someone or something of a class or group, without a name."""
-        chance = self.chance
-        noun = self.lexicon.nouns[wanted].draw(chance)
-        adjectives = (self.adjective(noun),) if chance.happens(0.3) else ()
+        noun = self.lexicon.nouns[wanted].draw(self)
+        adjectives = (self.adjective(noun),) if self.happens(0.3) else ()
         number = ""
-        if noun.cls != "place" and chance.happens(0.18):
-            number = INDEFINITE if chance.happens(0.5) else chance.one_of(WORDS["numbers"].split())
-        return Participant(noun, gender=noun.gender or chance.one_of(GENDERS), adjectives=adjectives, number=number)
+        if noun.cls != "place" and self.happens(0.18):
+            number = INDEFINITE if self.happens(0.5) else self.one_of(WORDS["numbers"])
+        return Participant(noun, gender=noun.gender or self.one_of(GENDERS), adjectives=adjectives, number=number)
 
     def adjective(self, noun: Noun) -> str:
         """An adjective that fits the noun."""
         groups = WORDS["modifiers"]["thing" if noun.cls in THINGS else noun.cls].split()
-        return self.lexicon.adjectives[self.chance.one_of(groups)].draw(self.chance)
+        return self.lexicon.adjectives[self.one_of(groups)].draw(self)
 
     def time(self) -> Phrase:
         """in 1902, on Monday, in March, on 3 May, four years ago."""
         parts: list[Word | str] = []
-        for part in reversed(self.chance.weighted(GRAMMAR["times"]).split()):  # the month before its day
+        for part in reversed(self.weighted(GRAMMAR["times"]).split()):  # the month before its day
             tag, *drawn = GRAMMAR["dates"].get(part, [""])
             if len(drawn) == 2:
-                part = str(self.chance.between(*drawn))
+                part = str(self.one_of(range(*drawn)))
             elif drawn:
-                part = self.chance.one_of(WORDS[drawn[0]].split())
+                part = self.one_of(WORDS[drawn[0]])
             parts.insert(0, Word(part, tag) if tag else part)
         return phrase(*parts)
