@@ -226,7 +226,7 @@ def _read(part: Document, distinct: bool = False) -> Chains:
     try:
         found = brackets.chains([row[-1] for _, row in rows])
         if distinct:
-            brackets.check_distinct(mention for chain in found for mention in chain)
+            brackets.distinct(mention for chain in found for mention in chain)
     except brackets.BracketError as error:
         raise UserError(str(error), part.path, rows[error.index][0]) from None
     if len(found) > limits.CLUSTERS:
