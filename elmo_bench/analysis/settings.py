@@ -120,8 +120,13 @@ def read(name: str, cls: type[T], arguments: Sequence[str]) -> tuple[RunConfig, 
         if typed.lstrip("+~").partition(".")[0] not in names(RunConfig):
             raise UserError(f"{typed}: there is no such key; {choices(typed, sorted(names(cls)))}")
     run = schema.typed(pages.compose([*others, "scale.only=null"]))  # a study may read the data of any task
+    folder, file = places.CONF / "analysis" / name, f"{run.scale.name}.yaml"
+    if not (folder / file).is_file():
+        known = ", ".join(f"scale={path.stem}" for path in sorted(folder.glob("*.yaml")))
+        raise UserError(f"analysis.{name} has no configuration file for scale={run.scale.name}; it offers {known}")
+    given = [yaml_text.read(path) for path in (folder.with_suffix(".yaml"), folder / file)]
     try:
-        merged = OmegaConf.merge(OmegaConf.structured(cls), *_pages(name, run.scale.name), OmegaConf.from_dotlist(own))
+        merged = OmegaConf.merge(OmegaConf.structured(cls), *given, OmegaConf.from_dotlist(own))
     except OmegaConfBaseException as error:
         typed = next((one for one in own if one.partition("=")[0] == error.full_key), error.full_key)
         raise UserError(f"{typed}: {pages.needed(str(error))}") from None
@@ -130,15 +135,6 @@ def read(name: str, cls: type[T], arguments: Sequence[str]) -> tuple[RunConfig, 
     settings = cls(**plain)
     schema.check(settings)
     return run, settings
-
-
-def _pages(name: str, scale: str) -> list[Any]:
-    """The common file and the one of the scale. Raises `UserError` if there is none for the scale."""
-    folder = places.CONF / "analysis"
-    if not (folder / name / f"{scale}.yaml").is_file():
-        known = ", ".join(f"scale={path.stem}" for path in sorted((folder / name).glob("*.yaml")))
-        raise UserError(f"analysis.{name} has no configuration file for scale={scale}; it offers {known}")
-    return [yaml_text.read(path) for path in (folder / f"{name}.yaml", folder / name / f"{scale}.yaml")]
 
 
 def names(cls: type) -> set[str]:
