@@ -53,22 +53,22 @@ def read(block: Any, own: list[str]) -> Any:
     """
     if not isinstance(block, dict):
         return block
-    kept = {key: value for key, value in block.items() if key in own}
+    kept, defaults = {key: value for key, value in block.items() if key in own}, PASSED | AROUND
     for name, value in block.items():
         if name in own or (name == "strategy" and value in ("auto", "ddp")):
             continue
         if name in ANSWERS:
             raise UserError(f"trainer.{name}: {ANSWERS[name]}")
-        if name not in PASSED | AROUND:
-            known = [*own, *PASSED, *AROUND]
-            raise UserError(f"trainer.{name}: there is no such key, and no such argument; {choices(name, known)}")
+        if name not in defaults:
+            known = choices(name, [*own, *defaults])
+            raise UserError(f"trainer.{name}: there is no such key, and no such argument; {known}")
         if value is None:
             continue
         if name in LEAST:
             checks.whole(value, f"trainer.{name}", LEAST[name])
         else:
             checks.one_of(value, f"trainer.{name}", WORDS.get(name, (True, False)))
-        if value != (PASSED | AROUND)[name]:
+        if value != defaults[name]:
             part = "lightning" if name in PASSED else "around"
             kept[part] = {**kept.get(part, {}), name: value}
     if (precision := str(kept.get("precision"))) in PRECISIONS:

@@ -163,7 +163,7 @@ class Trained:
 
         from elmo_bench.running.faults import Size
         from elmo_bench.system.errors import explained
-        from elmo_bench.system.terminal.bars import tracked
+        from elmo_bench.system.terminal.streams import tracked
         from elmo_bench.text.batching import BucketSampler
         from elmo_bench.text.tokens import lengths
 

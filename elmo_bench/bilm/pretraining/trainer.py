@@ -47,8 +47,7 @@ from elmo_bench.bilm.pretraining.parallel import ProcessGroup
 from elmo_bench.bilm.pretraining.recipe import Recipe, sha256
 from elmo_bench.bilm.weights import stored_dtype
 from elmo_bench.nn.numerics import Fault, Watch, all_finite, bfloat16_pays
-from elmo_bench.nn.packing import pinned
-from elmo_bench.system.ahead import ahead
+from elmo_bench.nn.packing import ahead, pinned
 from elmo_bench.system.errors import UserError, explained
 from elmo_bench.system.machine import keep_freed_memory
 from elmo_bench.system.storage.files import others, write_bytes

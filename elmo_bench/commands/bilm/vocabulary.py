@@ -31,7 +31,7 @@ COMMAND = Command(
 def main() -> None:
     """The entry point."""
     from elmo_bench.bilm.corpus import most_frequent, sources
-    from elmo_bench.system.terminal.bars import tracked
+    from elmo_bench.system.terminal.streams import tracked
 
     given = COMMAND.parse()
     output = Path(given["output"])

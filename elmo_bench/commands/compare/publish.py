@@ -93,7 +93,7 @@ def _chosen(given: str | None) -> Path:
 def _with_progress(records: Sequence[Record]) -> Iterator[Record]:
     """The records that are written: with a progress bar on a terminal, else with a line on how long the rest takes."""
     from elmo_bench.records.times import in_time
-    from elmo_bench.system.terminal.bars import tracked
+    from elmo_bench.system.terminal.streams import tracked
 
     begun = monotonic()
     for done, record in enumerate(tracked(records, "publishing")):
