@@ -109,9 +109,7 @@ def read_all(results_root: str | Path, scale: str = "*", task: str = "*") -> lis
         UserError: a record is damaged.
     """
     found = [*fitting(read, sorted((Path(results_root) / "runs").glob(f"{scale}/{task}/[!.]*.json")))]
-    newest: dict[str, int] = {}
-    for record in found:
-        newest[record.task] = max(newest.get(record.task, 0), record.version)
+    newest = {record.task: record.version for record in sorted(found, key=lambda record: record.version)}
     current = [record for record in found if record.version == newest[record.task]]
     if earlier := len(found) - len(current):
         print(f"{results_root}: {earlier} records of earlier versions of their tasks are left out", file=sys.stderr)

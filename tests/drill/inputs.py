@@ -31,7 +31,7 @@ from elmo_bench.embedding.reading import read as read_table
 from elmo_bench.embedding.tables import VectorFiles
 from elmo_bench.records.studies import dumps
 from elmo_bench.records.studies import read_all as read_studies
-from elmo_bench.reporting.tables import studies
+from elmo_bench.reporting.tables.tables import of_study
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import content_sha256
 from elmo_bench.trained import opened, prediction
@@ -218,7 +218,7 @@ def study(path: Path) -> None:
     place = docs.STUDY.place(path.parent)
     place.parent.mkdir(parents=True)
     shutil.move(path, place)
-    list(map(studies.section, read_studies(path.parent)))
+    list(map(of_study, read_studies(path.parent)))
 
 
 def senses(path: Path, keys: Path | None = None) -> None:

@@ -44,7 +44,7 @@ def keys(config: str) -> list[HelpSection]:
 def show(record: StudyRecord, results_root: str | None = None) -> None:
     """Prints the table of a study, and where its record is if it has one."""
     from elmo_bench.commands.compare import report
-    from elmo_bench.reporting.tables.studies import section
+    from elmo_bench.reporting.tables.tables import of_study as section
 
     report.show([section(record)])
     if results_root is not None:

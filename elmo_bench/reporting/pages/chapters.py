@@ -19,7 +19,7 @@ from elmo_bench.reporting.statistics.gains import READING, Gain, in_words, verdi
 from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.statistics.outcomes import Comparison, Outcome, Scales, compared, newest_record
 from elmo_bench.reporting.tables import replication, tables
-from elmo_bench.reporting.tables.studies import section
+from elmo_bench.reporting.tables.tables import of_study as section
 
 
 class Chapter(NamedTuple):

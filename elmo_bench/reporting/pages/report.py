@@ -21,7 +21,7 @@ from elmo_bench.reporting.statistics.findings import UNTESTED, Evaluated, evalua
 from elmo_bench.reporting.statistics.gains import READING
 from elmo_bench.reporting.statistics.outcomes import SCALES, by_scale, compared
 from elmo_bench.reporting.tables import paper, replication, tables
-from elmo_bench.reporting.tables.studies import section as of_study
+from elmo_bench.reporting.tables.tables import of_study
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import read_text, write_text
