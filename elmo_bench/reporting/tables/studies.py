@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from elmo_bench.configuration.tables import table
 from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.reporting.section import Section
 
 
 def section(record: StudyRecord) -> Section:
-    """A row for each source, split and layer; a column for each quantity, and one for the paper's figures of it."""
+    """A row for each source, split and layer; a column for each quantity, and one for the paper's figures of it.
+
+    Tasks stand in the paper's order, other sources in that of the study.
+    """
     rows, columns = dict[str, dict[str, str]](), dict[str, tuple[str, str]]()
     for cell in record.cells:
         minus = "" if cell.minus is None else f" minus layer {cell.minus}"
@@ -19,7 +23,9 @@ def section(record: StudyRecord) -> Section:
             row[theirs] = f"{cell.paper:{'+' if minus else ''}.4g}"
     header = [each for names in columns.values() for each in names if any(each in row for row in rows.values())]
     said = [in_words(cell) for cell in record.cells if cell.minus is not None]
-    found = [(name, *(row.get(column, "") for column in header)) for name, row in rows.items()]
+    order = [*table("table1").paper]
+    names = sorted(rows, key=lambda name: [*order, task := name.partition(",")[0]].index(task))
+    found = [(name, *(rows[name].get(column, "") for column in header)) for name in names]
     return Section(record.title, record.note, ("", *header), found, said)
 
 

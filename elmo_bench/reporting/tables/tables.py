@@ -24,6 +24,7 @@ Row = tuple[str, ...]
 HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "computing a run")
 BESIDE = ("arm", "biLM", "yours: test {m}", "seeds", "reference runs: test {m}", "seeds", "paper")
 CONTEXT = "context (over layer 0)"  # +ELMo less its layer 0
+ALONE = "There is no reference run with these settings."
 REFERENCE = "Reference runs: the project's records with the same settings, mean ± sample standard deviation."
 SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", CONTEXT, "the paper")
 
@@ -285,7 +286,7 @@ def _beside(own: Outcome) -> Section:
             cells += [statistics.scores(runs, "test", metric) if runs else "", seeds]
         rows.append((group.name, group.first.bilm_name or "-", *cells, paper_score(group.first, metric)))
     alike = {group.first.group for group in groups}
-    remarks = [] if alike & {record.group for record in theirs} else ["There is no reference run with these settings."]
+    remarks = [] if alike & {record.group for record in theirs} else [ALONE]
     free = [group.first.variant | CONTEXT_FREE for group in groups if group.first.has_elmo]
     known = [record for record in reference if record.group in alike or record.variant in free]
     recorded = Outcome(known).main if known else None
@@ -304,4 +305,5 @@ def _beside(own: Outcome) -> Section:
         tuple(cell.format(m=metric) for cell in BESIDE),
         rows,
         [*remarks, *statistics.rising_in_words(rows)],
+        shown=True,
     )
