@@ -17,7 +17,8 @@ COMMAND = Command(
     (
         "runs.csv and runs.parquet have a row for each run, split and metric: task scale arm variant vectors bilm data "
         "seed split metric headline value group run, as elmo_bench.results() gives them to pandas. tables/ has every "
-        "table of the report as .tex, for \\usepackage{booktabs}, and as .md.",
+        "table of the report as .tex, for \\usepackage{booktabs}, and as .md. figures/ has the paper's Figures 1 and 2 "
+        "of each task that has such runs, as .svg and .pdf.",
     ),
     page="python",
 )
@@ -34,4 +35,4 @@ def main() -> None:
     if not records:
         raise UserError("no run is recorded here; `elmo-bench reproduce` makes records", root)
     written = export(records, root, Path(given["output"]))
-    print(f"written: {len(written)} files in {given['output']}: runs.csv, runs.parquet, tables/")
+    print(f"written: {len(written)} files in {given['output']}: runs.csv, runs.parquet, tables/, figures/")

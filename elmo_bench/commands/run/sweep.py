@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from elmo_bench.commands import usage
 from elmo_bench.commands.compare import report
+from elmo_bench.reporting import charts
 from elmo_bench.reporting.tables import paper
 from elmo_bench.sweeps import request
 from elmo_bench.sweeps.local import run_missing
 from elmo_bench.sweeps.plan import plan
 from elmo_bench.system import places
+from elmo_bench.system.storage.files import write_bytes
 from elmo_bench.system.terminal.command import Argument, Command, whole
 
 COMMAND = Command(
@@ -39,7 +42,7 @@ COMMAND = Command(
         "the paper's. A run that fails does not stop the others. The last line says how many are recorded, failed and "
         "missing; the same command again runs only what is missing.",
         "The table is written to tables/SWEEP.SCALE.md in the folder of results, with the rows of all tasks that have "
-        "such runs.",
+        "such runs; of +sweep=figure1 and figure2 also a picture for each task, figures/SWEEP.SCALE.TASK.svg and .pdf.",
         usage.OVERRIDES,
     ),
     again="the same command again runs what is missing",
@@ -64,9 +67,13 @@ def main() -> None:
         return
     outcome = run_missing(planned)
     if outcome.plan.runs:  # else nothing could be run, and why has been said
-        sections, path = paper.write(outcome)
-        report.show(sections)
-        ours = places.is_evidence(outcome.plan.config.results_root)
-        print(f"written: {path}{', a table of the reference runs, which git tracks' * ours}")
+        name, made = paper.write(outcome)
+        report.show(paper.sections(made))
+        root = Path(outcome.plan.config.results_root)
+        ours = places.is_evidence(root)
+        print(f"written: {root / name}{', a table of the reference runs, which git tracks' * ours}")
+        for picture, content in charts.files(charts.pictures({name: made})).items():
+            write_bytes(root / picture, content)
+            print(f"written: {root / picture}")
         print(outcome.line(), flush=True)
     outcome.raise_first()

@@ -134,7 +134,7 @@ def glance(found: Sequence[Evaluated]) -> Section:
         for row in zip_longest(*(cells.get(task, []) for task in columns), fillvalue=""):
             rows.append((f"{each.finding.finding} ({each.finding.where})", *row))
     header = ("finding", *(title(task) if task else "biLM" for task in columns))
-    return Section(f"Scale {found[0].scale}", LEGEND, header, rows)
+    return Section(f"Scale {found[0].scale}", LEGEND, header, rows, shown=True)
 
 
 def _cell(each: Evaluated, row: FindingRow) -> Number:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
 from elmo_bench.configuration.composing import ARMS
+from elmo_bench.configuration.tables import table
 from elmo_bench.identity.identity import flat
 from elmo_bench.records.frame import CONTEXT_FREE, is_main
 from elmo_bench.records.record import Record
@@ -25,6 +26,7 @@ Row = tuple[str, ...]
 HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "computing a run")
 BESIDE = ("arm", "biLM", "yours: test {m}", "seeds", "reference runs: test {m}", "seeds", "paper")
 CONTEXT = "context (over layer 0)"  # +ELMo less its layer 0
+ALONE = "There is no reference run with these settings."
 REFERENCE = "Reference runs: the project's records with the same settings, mean ± sample standard deviation."
 SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", CONTEXT, "the paper")
 
@@ -286,7 +288,7 @@ def _beside(own: Outcome) -> Section:
             cells += [statistics.scores(runs, "test", metric) if runs else "", seeds]
         rows.append((group.name, group.first.bilm_name or "-", *cells, paper_score(group.first, metric)))
     alike = {group.first.group for group in groups}
-    remarks = [] if alike & {record.group for record in theirs} else ["There is no reference run with these settings."]
+    remarks = [] if alike & {record.group for record in theirs} else [ALONE]
     free = [group.first.variant | CONTEXT_FREE for group in groups if group.first.has_elmo]
     known = [record for record in reference if record.group in alike or record.variant in free]
     recorded = Outcome(known).main if known else None
@@ -305,6 +307,7 @@ def _beside(own: Outcome) -> Section:
         tuple(cell.format(m=metric) for cell in BESIDE),
         rows,
         [*remarks, *statistics.rising_in_words(rows)],
+        shown=True,
     )
 
 
@@ -312,7 +315,10 @@ def _beside(own: Outcome) -> Section:
 
 
 def of_study(record: StudyRecord) -> Section:
-    """A row for each source, split and layer; a column for each quantity, and one for the paper's figures of it."""
+    """A row for each source, split and layer; a column for each quantity, and one for the paper's figures of it.
+
+    Tasks stand in the paper's order, other sources in that of the study.
+    """
     rows, columns = dict[str, dict[str, str]](), dict[str, tuple[str, str]]()
     for cell in record.cells:
         minus = "" if cell.minus is None else f" minus layer {cell.minus}"
@@ -324,7 +330,9 @@ def of_study(record: StudyRecord) -> Section:
             row[theirs] = f"{cell.paper:{'+' if minus else ''}.4g}"
     header = [each for names in columns.values() for each in names if any(each in row for row in rows.values())]
     said = [in_words(cell) for cell in record.cells if cell.minus is not None]
-    found = [(name, *(row.get(column, "") for column in header)) for name, row in rows.items()]
+    order = [*table("table1").paper]
+    names = sorted(rows, key=lambda name: [*order, task := name.partition(",")[0]].index(task))
+    found = [(name, *(rows[name].get(column, "") for column in header)) for name in names]
     return Section(record.title, record.note, ("", *header), found, said)
 
 
