@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
+from elmo_bench.bilm.encoder import SENTENCE_BEGIN, SENTENCE_END
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import open_text

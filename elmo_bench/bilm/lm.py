@@ -21,12 +21,11 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from elmo_bench.bilm.card import check_files
-from elmo_bench.bilm.characters import character_table, used_characters
 from elmo_bench.bilm.corpus import UNKNOWN, Corpus, Stream
-from elmo_bench.bilm.encoder import TokenEncoder
-from elmo_bench.bilm.kernels.lstm import States
+from elmo_bench.bilm.encoder import TokenEncoder, character_table, used_characters
+from elmo_bench.bilm.lstm import States
 from elmo_bench.bilm.model import BiLM
-from elmo_bench.nn.kernels.products import product
+from elmo_bench.nn.numerics import product
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.files import open_text

@@ -10,15 +10,16 @@ backward direction's sequences are reversed beforehand, so that both directions 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.nn.kernels.products import linear
-from elmo_bench.nn.packing import on_device
+from elmo_bench.nn.kernels.library import direction_threads
+from elmo_bench.nn.numerics import linear
+from elmo_bench.nn.packing import Packing, on_device
 from elmo_bench.nn.recurrent import PROJECTED, recurrence
 
 
@@ -74,3 +75,54 @@ class ProjectedLSTM(nn.Module):
         lengths = (steps[:, None] > np.arange(steps[0])).sum(0)  # (B,)
         last = on_device((np.cumsum(steps) - steps)[lengths - 1] + np.arange(steps[0]), x.device)
         return outputs[0], State(outputs[0, last].detach(), cells[0, last])
+
+
+States = list[list[State]]  # by direction, by layer
+
+
+class Directions:
+    """All layers of both directions.
+
+    Args:
+        stacks: for each direction its layers, which are called like a `ProjectedLSTM`.
+        skip: every layer but the first adds its input to its output.
+    """
+
+    def __init__(self, stacks: Iterable[Iterable[Callable]], skip: bool):
+        self.stacks, self.skip = [list(layers) for layers in stacks], skip
+
+    def __call__(self, token: Tensor, packing: Packing, starts: States) -> tuple[Tensor, States]:
+        """Runs a batch.
+
+        Args:
+            token: the token vectors, marks included, sentence by sentence; P wide.
+            packing: of the batch.
+            starts: states before the first step, rows in packed order.
+
+        Returns:
+            (N, L+1, 2P) layers of the N words that are not marks, and the states after each sentence, rows in packed
+            order. Layer 0 is the token vector twice.
+        """
+
+        def run(direction: int) -> tuple[list[Tensor], list[State]]:
+            return self._direction(direction, token, packing, starts[direction])
+
+        (forward, forward_ends), (backward, backward_ends) = direction_threads(run, token)
+        token = token[packing.inside]
+        halves = [token, token, *(half for layer in zip(forward, backward, strict=True) for half in layer)]
+        layers = torch.stack(halves, dim=1).unflatten(1, (-1, 2)).flatten(2)  # each number copied once
+        return layers, [forward_ends, backward_ends]
+
+    def _direction(
+        self, direction: int, token: Tensor, packing: Packing, states: list[State]
+    ) -> tuple[list[Tensor], list[State]]:
+        """Outputs of every layer, (N, P), and the states after each sentence."""
+        order, inverse = packing.orders[direction]
+        words = inverse[packing.inside]
+        x, outputs, ends = token[order], [], []
+        for number, (layer, state) in enumerate(zip(self.stacks[direction], states, strict=True)):
+            out, end = layer(x, packing.batch_sizes, state)
+            x = out + x if number and self.skip else out
+            outputs.append(x[words])
+            ends.append(end)
+        return outputs, ends

@@ -19,15 +19,12 @@ import torch
 from torch import Tensor, nn
 
 from elmo_bench.bilm.card import check_files, files_of
-from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
-from elmo_bench.bilm.encoder import SkipInitialValues, TokenEncoder
-from elmo_bench.bilm.frozen import FrozenEncoder, frozen_directions
-from elmo_bench.bilm.kernels.checked import granted
-from elmo_bench.bilm.kernels.lstm import CompiledDirections, Directions, States
-from elmo_bench.bilm.lstm import ProjectedLSTM, State
+from elmo_bench.bilm.encoder import SENTENCE_BEGIN, SENTENCE_END, SkipInitialValues, TokenEncoder
+from elmo_bench.bilm.frozen import CompiledDirections, FrozenEncoder, frozen_directions, granted
+from elmo_bench.bilm.lstm import Directions, ProjectedLSTM, State, States
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.weights import export_weights, load_weights
-from elmo_bench.nn.kernels.threads import copied, torch_alone
+from elmo_bench.nn.kernels.library import copied, torch_alone
 from elmo_bench.nn.numerics import uncompiled
 from elmo_bench.nn.packing import Packing, budgeted, on_device, padded
 from elmo_bench.system.errors import UserError, explained
@@ -54,7 +51,7 @@ class BiLM(nn.Module):
             on a CPU, `DEVICE_TOKENS` elsewhere.
 
     Attributes:
-        precision: of the products without gradients on a CPU: "fp32", or "bf16" (see `kernels/checked.py`).
+        precision: of the products without gradients on a CPU: "fp32", or "bf16" (see `frozen.py`).
     """
 
     precision = "fp32"

@@ -13,8 +13,7 @@ from omegaconf import OmegaConf
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.composing import ROOTS
 from elmo_bench.configuration.schema import BilmConfig, RunConfig, TunedConfig
-from elmo_bench.identity.identity import differences, relative
-from elmo_bench.identity.settings import identifying, relevant
+from elmo_bench.identity.settings import differences, identifying, relative, relevant
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 

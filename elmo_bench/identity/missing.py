@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.configuration.schema import BilmConfig, LayersConfig, Plain, RunConfig, TunedConfig
-from elmo_bench.identity import vector_files
-from elmo_bench.identity.makers import is_seeded
-from elmo_bench.identity.settings import data_folder
+from elmo_bench.embedding import tables
+from elmo_bench.identity.settings import data_folder, is_seeded
 from elmo_bench.sources import pages as sources
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError, check_missing
@@ -168,7 +167,7 @@ def _below_nothing(data: Plain) -> bool:
 
 def _missing_vectors(run: RunConfig) -> list[str]:
     root = run.vectors_root
-    return [vector_files.missing(block, root) for block in run.sets if vector_files.locate(block, root) is None]
+    return [tables.missing(block, root) for block in run.sets if tables.locate(block, root) is None]
 
 
 def missing_layers(run: RunConfig) -> list[str]:

@@ -20,9 +20,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
-from elmo_bench.layers.shards import Shards
+from elmo_bench.layers.shards import DTYPE, Blocks, Shards, Stored, digest, stored
 from elmo_bench.layers.source import LayersSource, Sentences
-from elmo_bench.layers.stored import DTYPE, Blocks, Stored, digest, stored
 from elmo_bench.nn.numerics import tf32
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text

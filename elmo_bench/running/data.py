@@ -23,8 +23,8 @@ from torch.utils.data import DataLoader
 
 from elmo_bench.configuration.schema import BatchConfig, RunConfig
 from elmo_bench.embedding.scalar_mix import only_layer
+from elmo_bench.layers.bilm import carries, read_text
 from elmo_bench.layers.cache import ActivationCache
-from elmo_bench.layers.carried import carries, read_text
 from elmo_bench.nn.packing import pinned
 from elmo_bench.system.ahead import ahead
 from elmo_bench.system.errors import UserError

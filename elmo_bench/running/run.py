@@ -12,8 +12,8 @@ from hydra.utils import instantiate
 from pytorch_lightning.loggers import Logger
 
 from elmo_bench.configuration.schema import Plain, RunConfig
+from elmo_bench.embedding.tables import located
 from elmo_bench.embedding.vectors import WordsUsed, look_up
-from elmo_bench.identity.vector_files import located
 from elmo_bench.metrics.items import Items
 from elmo_bench.records import items, store
 from elmo_bench.records.record import Record

@@ -11,7 +11,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.trained.checkpoint import REMEDY
+from elmo_bench.trained.heads import REMEDY
 
 if TYPE_CHECKING:
     from torch import nn
@@ -39,7 +39,7 @@ class Trained:
     """What `elmo_bench.load` gives: a trained model with `predict`, and `model`, a plain `nn.Module`.
 
     Args:
-        saved: as `checkpoint.load` and `heads.read` give it.
+        saved: as `heads.load` and `heads.read` give it.
         options: keys of the configuration that differ from the run's, such as trainer.accelerator or batch_size; None:
             as in the run.
 
@@ -118,7 +118,7 @@ class Trained:
         return [max(islice(parts, len(group)), key=lambda each: reader.confidence(each.prediction)) for group in groups]
 
     def _one_by_one(self, rows: Sequence[Any]) -> list[Answer]:
-        from elmo_bench.layers.carried import carries, read_text
+        from elmo_bench.layers.bilm import carries, read_text
         from elmo_bench.text.tokens import sentences
 
         if not rows:

@@ -19,7 +19,6 @@ from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage import files, json_text, outputs
 from elmo_bench.system.storage.files import open_text, write_text
 from elmo_bench.text.source import TABLES, check_keys
-from elmo_bench.trained import checkpoint as checkpoints
 from elmo_bench.trained import heads
 from elmo_bench.trained.opened import Trained, check_place, row_of
 
@@ -62,7 +61,7 @@ def load(
         name = str(_of_run(name, [results] if results else [places.OWN, places.RECORDED]))
     elif not Path(name).is_file() and not name.endswith(".ckpt"):
         raise UserError(f"{name}: no task ({', '.join(pages.tasks())}), no file of a checkpoint and no id of a run")
-    return _opened(checkpoints.load(name, task=task), options, bilm)
+    return _opened(heads.load(name, task=task), options, bilm)
 
 
 def _opened(saved: dict[str, Any], options: dict[str, Any], bilm: Any) -> Trained:
@@ -91,7 +90,7 @@ def _of_record(record: Record) -> Path:
         raise UserError(f"run {record.run} is not recorded, and has no checkpoint: train it without fast_dev_run")
     found = record.path.parents[3] / record.checkpoint
     if not found.is_file():
-        raise UserError(f"the checkpoint of run {record.run} is not here; {checkpoints.REMEDY}", found)
+        raise UserError(f"the checkpoint of run {record.run} is not here; {heads.REMEDY}", found)
     return found
 
 
@@ -136,7 +135,7 @@ def predict(
     if input not in (None, "-"):
         files.check(input)  # said at once, and not after torch and a model are read
 
-    saved = heads.read(str(task), models_root) if checkpoint is None else checkpoints.load(checkpoint, task=task)
+    saved = heads.read(str(task), models_root) if checkpoint is None else heads.load(checkpoint, task=task)
     trained = Trained(saved, options | {f"task.reader.data.{key}": value for key, value in (data or {}).items()})
     cfg = trained.cfg
     if output is not None:

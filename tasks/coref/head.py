@@ -9,10 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.nn.antecedents import Antecedents, link, marginal_loss, right_antecedents
-from elmo_bench.nn.coupled_lstm import CoupledBiLSTM
+from elmo_bench.nn.encoders import CoupledBiLSTM
 from elmo_bench.nn.packing import on_device
-from elmo_bench.nn.spans import Spans, best_without_crossing, candidates
+from elmo_bench.nn.spans import (
+    Antecedents,
+    Spans,
+    best_without_crossing,
+    candidates,
+    link,
+    marginal_loss,
+    right_antecedents,
+)
 from elmo_bench.task import Batch, Embedded, Row
 from elmo_bench.text.raw import extent
 from elmo_bench.text.vocabulary import Vocabulary

@@ -9,11 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from elmo_bench.configuration.checks import one_of
-from elmo_bench.nn.attention import masked_softmax
+from elmo_bench.nn.attention import SelfAttentivePooling, masked_max, masked_mean, masked_min, masked_softmax
+from elmo_bench.nn.encoders import BiLSTM
 from elmo_bench.nn.feedforward import probabilities
-from elmo_bench.nn.lstm import BiLSTM
 from elmo_bench.nn.numerics import wide
-from elmo_bench.nn.pooling import SelfAttentivePooling, masked_max, masked_mean, masked_min
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 

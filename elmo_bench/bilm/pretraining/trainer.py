@@ -6,9 +6,11 @@ the softmax has a separate optimiser for single rows, and checkpoints must inclu
 
 from __future__ import annotations
 
+import csv
 import math
 import os
 import platform
+import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -41,20 +43,63 @@ from elmo_bench.bilm.lstm import State
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining import step
-from elmo_bench.bilm.pretraining.batches import Batcher, UpdateInput
-from elmo_bench.bilm.pretraining.journal import Journal
 from elmo_bench.bilm.pretraining.parallel import ProcessGroup
 from elmo_bench.bilm.pretraining.recipe import Recipe, sha256
+from elmo_bench.bilm.pretraining.step import Batcher, UpdateInput
 from elmo_bench.bilm.weights import stored_dtype
 from elmo_bench.nn.numerics import Fault, Watch, all_finite, bfloat16_pays
 from elmo_bench.nn.packing import pinned
 from elmo_bench.system.ahead import ahead
 from elmo_bench.system.errors import UserError, explained
 from elmo_bench.system.machine import keep_freed_memory
-from elmo_bench.system.storage.files import others, write_bytes
+from elmo_bench.system.storage import limits
+from elmo_bench.system.storage.disk import writing
+from elmo_bench.system.storage.files import others, replacing, write_bytes
 from elmo_bench.system.storage.integrity import load_checkpoint
 from elmo_bench.system.terminal.streams import tell
 from elmo_bench.text.vocabulary import coverage
+
+
+class Journal:
+    """The file `log.csv` of a training's folder.
+
+    Args:
+        path: of the file.
+        opened: opens an additional W&B run in a folder; None: there is no such run.
+    """
+
+    def __init__(self, path: Path, opened: Callable[[Path], Any] | None = None):
+        limits.regular(path)
+        self.path = path
+        self.run = opened and opened(path.parent)
+
+    def write(self, values: dict[str, float]) -> None:
+        """Adds a line, by the names of its columns, of which the first is `update`."""
+        new = not self.path.exists()
+        with writing(self.path), open(self.path, "a", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            if new:
+                writer.writerow(values)
+            writer.writerow(f"{value:.6g}" if isinstance(value, float) else value for value in values.values())
+        if self.run:
+            self.run.log(values, step=int(values["update"]))
+
+    def shorten(self, update: int) -> None:
+        """Drops the lines after an update, which a resumed run writes again."""
+        if not self.path.exists():
+            return
+        if update == 0:
+            self.path.unlink()
+            return
+        header, *lines = self.path.read_text(encoding="utf-8").split("\n")
+        kept = [line for line in lines if (match := re.match("[0-9]{1,18},", line)) and int(match[0][:-1]) <= update]
+        with replacing(self.path) as file:
+            file.write("\n".join([header, *kept]) + "\n")
+
+    def close(self) -> None:
+        if self.run:
+            self.run.close()
+
 
 SMALLER = "lower recipe.rows, recipe.steps or recipe.negatives: another recipe, that is another biLM"
 HARDLY = 0.1  # the share of the running words from which on a vocabulary is taken to be meant for a text
