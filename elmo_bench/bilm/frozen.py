@@ -16,7 +16,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from itertools import chain
 from threading import Lock
 from typing import TypeVar
 
@@ -26,7 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elmo_bench.bilm.encoder import Highway, SkipInitialValues, TokenEncoder, character_table, used_characters
-from elmo_bench.bilm.lstm import Directions, ProjectedLSTM, State, States
+from elmo_bench.bilm.lstm import Directions, ProjectedLSTM, State
 from elmo_bench.bilm.options import ACTIVATIONS, Options
 from elmo_bench.nn.kernels.library import EncoderWeights, Kernels, Linear, Weights, load, most_threads
 from elmo_bench.nn.packing import Packing, blocks, on_device
@@ -222,8 +221,11 @@ class CompiledDirections:
         i, j, f, o = (F.pad(gate, (0, 0, 0, missing)).unflatten(0, (-1, lanes)) for gate in weight.chunk(4))
         return torch.stack([i, f, o, j], dim=1).flatten(0, 2)
 
-    def __call__(self, token: Tensor, packing: Packing, starts: States) -> tuple[Tensor, States]:
-        h, c = (self._padded([[state[part] for state in states] for states in starts], part) for part in (0, 1))
+    def __call__(self, token: Tensor, packing: Packing, starts: State) -> tuple[Tensor, State]:
+        h, c = (  # copies, which are written to
+            F.pad(part, (0, missing)).clone(memory_format=torch.contiguous_format)
+            for part, missing in zip(starts, self.padding, strict=True)
+        )
         inside, width = packing.inside, self.width + self.padding[0]
         places = inside.new_full((len(token),), -1)
         places[inside] = torch.arange(len(inside))
@@ -236,14 +238,7 @@ class CompiledDirections:
             token, order, places[order], torch.tensor(packing.batch_sizes), self.weights, self.clips, self.skip, h, c,
             layers, most_threads(),
         )  # fmt: skip
-        h, c = h[..., : self.width], c[..., : self.cells]
-        ends = [list(map(State, *direction)) for direction in zip(h, c, strict=True)]
-        return layers[..., : self.width].flatten(2), ends
-
-    def _padded(self, states: list[list[Tensor]], part: int) -> Tensor:
-        """A copy of the states' h (part 0) or c (1): (2, L, B, P or C)."""
-        x = torch.stack([torch.stack(direction) for direction in states])
-        return F.pad(x, (0, self.padding[part])) if self.padding[part] else x
+        return layers[..., : self.width].flatten(2), State(h[..., : self.width], c[..., : self.cells])
 
 
 class FrozenLSTM:
@@ -339,13 +334,12 @@ def differences(kernels: Kernels) -> Iterator[float]:
         sizes = SIZES.projection_dim, SIZES.dim, SIZES.projection_dim, SIZES.cell_clip, SIZES.proj_clip
         stacks = [[_drawn(partial(ProjectedLSTM, *sizes), 1.0, draws) for _ in range(2)] for _ in range(2)]
         token, packing = drawn(23, 24), Packing([4, 2, 2, 4, 3, 2, 2, 2, 2])
-        starts = [[State(drawn(9, 24), drawn(9, 40)) for _ in each] for each in stacks]
+        starts = State(drawn(2, 2, 9, 24), drawn(2, 2, 9, 40))
         plain = Directions([map(FrozenLSTM, layers) for layers in stacks], True)
         ways = CompiledDirections(stacks, True, kernels), plain
         (layers, ends), (there, there_ends) = (way(token, packing, starts) for way in ways)
         yield _apart(layers, there)
-        for states, others in zip(chain(*ends), chain(*there_ends), strict=True):
-            yield from map(_apart, states, others)
+        yield from map(_apart, ends, there_ends)
 
 
 def _drawn(make: Callable[[], M], deviation: float, draws: torch.Generator) -> M:

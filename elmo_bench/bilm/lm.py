@@ -23,7 +23,7 @@ from torch.autograd.function import once_differentiable
 from elmo_bench.bilm.card import check_files
 from elmo_bench.bilm.corpus import UNKNOWN, Corpus, Stream
 from elmo_bench.bilm.encoder import TokenEncoder, character_table, used_characters
-from elmo_bench.bilm.lstm import States
+from elmo_bench.bilm.lstm import State
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.nn.numerics import product
 from elmo_bench.system.errors import UserError
@@ -200,7 +200,7 @@ class BidirectionalLM(nn.Module):
     def outputs(
         self,
         words: Words,
-        states: States,
+        states: State,
         dtype: torch.dtype = torch.float32,
         drop: Callable[[Tensor], Tensor] = lambda x: x,
     ) -> Tensor:
@@ -221,9 +221,12 @@ class BidirectionalLM(nn.Module):
         directions = [list(layers.children()) for layers in self.bilm.directions]
         for number, layers in enumerate(zip(*directions, strict=True)):
             h, outputs = drop(h), []
-            for layer, x, state in zip(layers, h, states, strict=True):
-                output, state[number] = layer(x, [rows] * steps, state[number])
+            for direction, (layer, x) in enumerate(zip(layers, h, strict=True)):
+                start = State(*(part[direction, number].clone() for part in states))
+                output, end = layer(x, [rows] * steps, start)
                 outputs.append(output)
+                for part, last in zip(states, end, strict=True):
+                    part[direction, number] = last
             out = torch.stack(outputs)
             h = out + h if number and self.bilm.options.use_skip_connections else out
         return drop(h)

@@ -24,10 +24,10 @@ from elmo_bench.nn.recurrent import PROJECTED, recurrence
 
 
 class State(NamedTuple):
-    """State of one direction of one layer, one row per sequence."""
+    """State, one row per sequence: of one direction of one layer, or of all L layers of both, then (2, L, B, ...)."""
 
-    h: Tensor  # (B, P) projected and clipped output
-    c: Tensor  # (B, C) clipped cell
+    h: Tensor  # (..., B, P) projected and clipped output
+    c: Tensor  # (..., B, C) clipped cell
 
 
 class ProjectedLSTM(nn.Module):
@@ -77,9 +77,6 @@ class ProjectedLSTM(nn.Module):
         return outputs[0], State(outputs[0, last].detach(), cells[0, last])
 
 
-States = list[list[State]]  # by direction, by layer
-
-
 class Directions:
     """All layers of both directions.
 
@@ -91,7 +88,7 @@ class Directions:
     def __init__(self, stacks: Iterable[Iterable[Callable]], skip: bool):
         self.stacks, self.skip = [list(layers) for layers in stacks], skip
 
-    def __call__(self, token: Tensor, packing: Packing, starts: States) -> tuple[Tensor, States]:
+    def __call__(self, token: Tensor, packing: Packing, starts: State) -> tuple[Tensor, State]:
         """Runs a batch.
 
         Args:
@@ -104,25 +101,23 @@ class Directions:
             order. Layer 0 is the token vector twice.
         """
 
-        def run(direction: int) -> tuple[list[Tensor], list[State]]:
-            return self._direction(direction, token, packing, starts[direction])
+        def run(direction: int) -> tuple[list[Tensor], State]:
+            return self._direction(direction, token, packing, starts)
 
         (forward, forward_ends), (backward, backward_ends) = direction_threads(run, token)
         token = token[packing.inside]
         halves = [token, token, *(half for layer in zip(forward, backward, strict=True) for half in layer)]
         layers = torch.stack(halves, dim=1).unflatten(1, (-1, 2)).flatten(2)  # each number copied once
-        return layers, [forward_ends, backward_ends]
+        return layers, State(*map(torch.stack, zip(forward_ends, backward_ends, strict=True)))
 
-    def _direction(
-        self, direction: int, token: Tensor, packing: Packing, states: list[State]
-    ) -> tuple[list[Tensor], list[State]]:
-        """Outputs of every layer, (N, P), and the states after each sentence."""
+    def _direction(self, direction: int, token: Tensor, packing: Packing, starts: State) -> tuple[list[Tensor], State]:
+        """Outputs of every layer, (N, P), and the states after each sentence, (L, B, ...)."""
         order, inverse = packing.orders[direction]
         words = inverse[packing.inside]
         x, outputs, ends = token[order], [], []
-        for number, (layer, state) in enumerate(zip(self.stacks[direction], states, strict=True)):
-            out, end = layer(x, packing.batch_sizes, state)
+        for number, layer in enumerate(self.stacks[direction]):
+            out, end = layer(x, packing.batch_sizes, State(*(part[direction, number] for part in starts)))
             x = out + x if number and self.skip else out
             outputs.append(x[words])
             ends.append(end)
-        return outputs, ends
+        return outputs, State(*map(torch.stack, zip(*ends, strict=True)))

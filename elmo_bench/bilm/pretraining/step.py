@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from elmo_bench.bilm.lm import BidirectionalLM, Chunk, Negatives, Words, WordTypes, log_expected, sampled_nll
-from elmo_bench.bilm.lstm import States
+from elmo_bench.bilm.lstm import State
 from elmo_bench.bilm.pretraining.recipe import Recipe
 
 
@@ -107,7 +107,7 @@ def loss(
     lm: BidirectionalLM,
     batch: UpdateInput,
     rows: list[Tensor],
-    states: States,
+    states: State,
     drop: Callable[[Tensor], Tensor] = lambda x: x,
 ) -> Tensor:
     """Mean of the two directions' sampled losses in nats per token.

@@ -361,13 +361,13 @@ class Trainer:
         self._stop_at(self.watch.look())
         if not all_finite(self.lm.parameters()):
             self._stop_at(Fault(self.update, "weight", math.nan))
-        states = [[tuple(map(self.group.gather, layer)) for layer in layers] for layers in self.states]
+        states = [self.group.gather(part, 2) for part in self.states]
         if self.group.first:
             state = {
                 "lm": self.lm.state_dict(),
                 "optimiser": self.optimiser.state_dict(),
                 "row_optimiser": self.row_optimiser.state_dict(),
-                "states": states,
+                "states": [list(zip(*direction, strict=True)) for direction in zip(*states, strict=True)],
                 "update": self.update,
                 "seconds": self.seconds,
             }
@@ -400,7 +400,9 @@ class Trainer:
         self.optimiser.load_state_dict(state["optimiser"])
         self.row_optimiser.load_state_dict(state["row_optimiser"])
         share, device = self.batcher.share, self.device
-        self.states = [
-            [State(*(part[share].to(device) for part in layer)) for layer in layers] for layers in state["states"]
+        parts = [
+            torch.stack([torch.stack([layer[part][share] for layer in layers]) for layers in state["states"]])
+            for part in (0, 1)
         ]
+        self.states = State(*(part.to(device) for part in parts))
         self.update, self.seconds = int(state["update"]), float(state["seconds"])

@@ -240,7 +240,7 @@ class Kernels:
 
     def call(self, name: str, threads: int, *arguments: Argument) -> None:
         """Calls a function, which gets the arguments as one structure."""
-        values = [_c_value(argument) for argument in arguments]
+        values = [_plain(argument) for argument in arguments]
         given = _structure(tuple(map(type, values)))(*values)
         self.library[name](ctypes.byref(given), *map(ctypes.c_long, (self.multiplied, threads)))
 
@@ -267,7 +267,7 @@ def _address(tensor: Tensor) -> int:
     return tensor.data_ptr()
 
 
-def _c_value(value: Argument) -> ctypes.c_void_p | ctypes.c_long | ctypes.c_float:
+def _plain(value: Argument) -> ctypes.c_void_p | ctypes.c_long | ctypes.c_float:
     if isinstance(value, Tensor):
         return ctypes.c_void_p(_address(value))
     return ctypes.c_float(value) if isinstance(value, float) else ctypes.c_long(value)
