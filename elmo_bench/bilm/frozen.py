@@ -72,23 +72,24 @@ class CompiledEncoder:
     def __init__(self, encoder: TokenEncoder, kernels: Kernels):
         self.kernels, self.width = kernels, encoder.options.projection_dim
         features = encoder.options.n_filters
-        filled = _up(features, kernels.panel // 2)
-        missing = filled - features
-        projection = encoder.projection
+        missing = -features % (kernels.panel // 2)
+        projection, odd = encoder.projection, encoder.options.char_dim % 2 if kernels.half else 0
         self.weights = EncoderWeights(
             kernels.factors(encoder.characters.weight).contiguous(),
             list(encoder.options.filters),
             encoder.activation is torch.tanh,
             features,
-            filled,
-            [self._filters(*_linear(convolution)) for convolution in encoder.convolutions],
+            features + missing,
+            [
+                self._packed(F.pad(weight.permute(0, 2, 1), (0, odd)).flatten(1), bias)
+                for weight, bias in map(_linear, encoder.convolutions)
+            ],
             [self._highway(*_highway(highway), missing) for highway in encoder.highways],
-            [self._linear(*_linear(projection), missing)] if isinstance(projection, nn.Linear) else [],
+            [
+                self._packed(F.pad(weight, (0, missing)), bias)
+                for weight, bias in ([_linear(projection)] if isinstance(projection, nn.Linear) else [])
+            ],
         )
-
-    def _filters(self, weight: Tensor, bias: Tensor) -> Linear:
-        odd = weight.shape[1] % 2 if self.kernels.half else 0
-        return self._packed(F.pad(weight.permute(0, 2, 1), (0, odd)).flatten(1), bias)
 
     def _highway(self, transform: Linear, carry: Linear, missing: int) -> Linear:
         parts = transform, carry
@@ -99,9 +100,6 @@ class CompiledEncoder:
         """Transform and carry, half a panel of each in turn."""
         halves = [part.unflatten(0, (-1, self.kernels.panel // 2)) for part in parts]
         return torch.stack(halves, dim=1).flatten(0, 2)
-
-    def _linear(self, weight: Tensor, bias: Tensor, missing: int) -> Linear:
-        return self._packed(F.pad(weight, (0, missing)), bias)
 
     def _packed(self, weight: Tensor, bias: Tensor) -> Linear:
         return self.kernels.packed(weight), F.pad(bias.detach(), (0, -len(bias) % self.kernels.panel)).contiguous()
@@ -175,10 +173,6 @@ def _groups(lengths: np.ndarray, padding: int) -> Iterator[slice]:
             start = i
     if len(lengths):
         yield slice(start, len(lengths))
-
-
-def _up(size: int, step: int) -> int:
-    return -(-size // step) * step
 
 
 def _highway(highway: nn.Module) -> tuple[Linear, Linear]:
@@ -303,11 +297,7 @@ def kernels(half: bool = False) -> Kernels | None:
 
 
 def granted(asked: str) -> str:
-    """The precision to compute in: "bf16" if asked for and possible here; where it is not, one line on stderr says why.
-
-    Raises:
-        UserError: there is no such precision.
-    """
+    """The precision to compute in: "bf16" if asked for and possible here; where it is not, one line on stderr says why."""
     if asked not in PRECISIONS:
         raise UserError(f"precision is {asked!r}; known: {', '.join(PRECISIONS)}")
     if asked == "bf16" and kernels(half=True) is None:

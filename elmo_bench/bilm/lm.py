@@ -244,9 +244,6 @@ class BidirectionalLM(nn.Module):
             of predictions of each direction, including sentence ends; unknown_words, how many words of the text the
             vocabulary lacks; pieces, the mean negative log-likelihoods of each piece in nats, forward and backward,
             from which follows how sure the perplexities are.
-
-        Raises:
-            UserError: they are not finite; it gives the name of the text.
         """
         streams = corpus.streams(vocabulary)
         rows = max(1, min(rows, len(streams[0].inputs) // (4 * steps)))
@@ -282,11 +279,7 @@ def load_lm(folder: Path) -> tuple[BidirectionalLM, list[str]]:
 
 
 def read_lm(options: Path, weights: Path) -> tuple[BidirectionalLM, list[str]]:
-    """A biLM with its softmax, and the vocabulary; both lie beside the weights.
-
-    Raises:
-        UserError: a file is missing or damaged, or not the one that the card in the folder names.
-    """
+    """A biLM with its softmax, and the vocabulary; both lie beside the weights."""
     path, vocabulary = softmax_files(weights.parent)
     check_files(vocabulary, path)
     bilm = BiLM.from_files(options, weights, state="carry")
@@ -305,11 +298,7 @@ def read_lm(options: Path, weights: Path) -> tuple[BidirectionalLM, list[str]]:
 
 
 def read_vocabulary(path: Path, size: int | None = None) -> list[str]:
-    """The words of a softmax, one a line.
-
-    Raises:
-        UserError: as `open_text` does; `<UNK>` is missing; a word stands twice, or there are not `size` of them.
-    """
+    """The words of a softmax, one a line."""
     with open_text(path) as lines:
         words = list(filter(None, map(str.strip, lines)))
     if UNKNOWN not in words:

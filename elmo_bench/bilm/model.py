@@ -90,10 +90,6 @@ class BiLM(nn.Module):
         """A frozen biLM from options.json and weights (official HDF5 or our safetensors).
 
         `precision` "bf16" becomes "fp32", and one line says so, where the processor lacks it.
-
-        Raises:
-            UserError: a file is missing or damaged, or not the one that the card beside it names; the two do not match;
-                the state or the precision is unknown.
         """
         usable = granted(precision)
         digests = check_files(options, weights)
@@ -115,9 +111,6 @@ class BiLM(nn.Module):
             name: "open" (trained on 74 million tokens of open text) or "mini", which come with the project; or a folder
                 with an options file and weights in the official layout, such as one that `pretrain` wrote.
             state: the initial state of every sentence: "warm", "zero" or "carry" (see `BiLM`).
-
-        Raises:
-            UserError: there is no such biLM, and the errors of `from_files`.
         """
         if not isinstance(name, str | PathLike):
             raise UserError(f'{name!r} is no biLM: give "open", "mini" or the path of a folder')
@@ -163,10 +156,6 @@ class BiLM(nn.Module):
 
         Returns:
             A float32 tensor (L+1, tokens, 2P) for each sentence, in the order given.
-
-        Raises:
-            UserError: a sentence is no list of words; the memory runs out, and it says how many tokens were computed
-                at once.
         """
         sentences = _listed(sentences)
         answers: list[Tensor] = [torch.empty(0)] * len(sentences)
@@ -199,9 +188,6 @@ class BiLM(nn.Module):
 
         Returns:
             (B, L+1, T, 2P) on the module's device, T the longest sentence.
-
-        Raises:
-            UserError: a sentence is no list of words.
         """
         sentences = _listed(sentences)
         return padded(self._run(sentences), [len(sentence) for sentence in sentences])

@@ -109,11 +109,7 @@ class Options:
 
     @classmethod
     def parse(cls, data: Any, path: str | PathLike[str] | None = None) -> Options:
-        """From the nested dict of an official options.json; what only training uses is checked, but not kept.
-
-        Raises:
-            UserError: an unknown or missing key, a wrong value.
-        """
+        """From the nested dict of an official options.json; what only training uses is checked, but not kept."""
         try:
             official = _Official.model_validate(data)
         except ValidationError as error:

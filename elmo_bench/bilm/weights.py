@@ -63,12 +63,7 @@ def official(ours: Mapping[str, Tensor], options: Options) -> dict[str, list[Ten
 
 
 def load_weights(module: nn.Module, options: Options, path: str | PathLike[str]) -> None:
-    """Loads the weights of a file, official or ours by its first bytes, into a biLM, which may be on "meta".
-
-    Raises:
-        UserError: the file is missing, damaged, of neither format, or does not match the options (the error names the
-            weight).
-    """
+    """Loads the weights of a file, official or ours by its first bytes, into a biLM, which may be on "meta"."""
     path = Path(path)
     with open_bytes(path) as file:
         signature = file.read(len(HDF5_SIGNATURE))
@@ -94,11 +89,7 @@ def load_weights(module: nn.Module, options: Options, path: str | PathLike[str])
 def export_weights(
     module: nn.Module, options: Options, path: str | PathLike[str], dtype: torch.dtype = torch.float32
 ) -> None:
-    """Writes the official layout (name ends in .hdf5 or .h5) or safetensors, atomically; float16 halves the size.
-
-    Raises:
-        UserError: an unknown file name ending, a folder that is not writable, or weights that overflow `dtype`.
-    """
+    """Writes the official layout (name ends in .hdf5 or .h5) or safetensors, atomically; float16 halves the size."""
     path = Path(path)
     if path.suffix not in (".hdf5", ".h5", ".safetensors"):
         raise UserError("the name of a weights file must end in .hdf5, .h5 or .safetensors", path)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elmo_bench.configuration.checks import one_of
@@ -212,10 +213,6 @@ def word_embedding(
         lookup: "exact": words are looked up as they stand; "lower": those that the file lacks also in lower case.
         unit: bring the file's vectors to unit length; otherwise they are used unchanged.
         vectors: columns already read from one or several tables side by side; `path` is then ignored.
-
-    Raises:
-        UserError: a missing or damaged file, a line with too few or too many numbers, a dimension other than
-            `size`, no word in common.
     """
     check_rules(missing, lookup)
     if vectors is None and path is not None:
@@ -244,24 +241,16 @@ def check_rules(missing: str, lookup: str) -> None:
 
 
 def find(table: VectorFiles, words: Iterable[str], size: int, lookup: Lookup) -> dict[str, Tensor]:
-    """The vectors (size,) of those `words` that a table has, looked up as `lookup` says.
-
-    Raises:
-        UserError: a file that cannot be read or is malformed, or has none of the words.
-    """
+    """The vectors (size,) of those `words` that a table has, looked up as `lookup` says."""
     forms = {word: lookup.forms(word) for word in words if word not in (Vocabulary.PAD, Vocabulary.UNK)}
     rows = read(table, {form for each in forms.values() for form in each}, size)
     found = {word: next((rows[form] for form in each if form in rows), None) for word, each in forms.items()}
-    known = {word: _unit(row) if lookup.unit else row for word, row in found.items() if row is not None}
+    known = {word: row for word, row in found.items() if row is not None}
+    if lookup.unit:  # in 64 bits: the squares of large numbers have no room in 32; a zero vector is unchanged
+        known = {word: F.normalize(row.double(), dim=0).float() for word, row in known.items()}
     mend = "is it the right file, of this language? For invented words take vectors=text or vectors=random"
     print(coverage(table.vectors, len(known), len(forms), "words of the data", HARDLY, mend), file=sys.stderr)
     return known
-
-
-def _unit(vector: Tensor) -> Tensor:
-    """The vector divided by its length; a zero vector unchanged."""
-    length = vector.double().norm()  # the squares of large numbers have no room in 32 bits
-    return (vector / length).float() if length else vector
 
 
 class WordTable(NamedTuple):
@@ -309,9 +298,6 @@ def look_up(
 
     The words of all splits that a table has are added to the vocabulary: a word of dev or test that has a vector is not
     an unknown word. Nothing else of these splits is used, and such a word has nothing but its vector from the table.
-
-    Raises:
-        UserError: a table that cannot be read, or has no word of the data.
     """
     source, used = _tables(words, sets, trained)
     vocabulary = reader.vocabularies["words"]

@@ -29,9 +29,6 @@ def variant(run: RunConfig) -> dict[str, Any]:
 
     Other word vectors, another source of layers and files of callbacks are one key each, `vectors`, `bilm` and
     `callbacks`, whatever their files set; what was typed beside the choice has its own keys.
-
-    Raises:
-        UserError: word vectors are chosen for a model that has none.
     """
     page = page_of(run)
     vectors = vectors_of(run)

@@ -18,12 +18,7 @@ from elmo_bench.text.source import of_hub
 
 
 def check_files(*runs: RunConfig) -> None:
-    """Checks one or several runs of a task, before anything is made or trained.
-
-    Raises:
-        UserError: the task does not offer the scale or cannot use the word vectors or the biLM as it is told to, or
-            files are missing: one is named in one line, several in a list of lines.
-    """
+    """Checks one or several runs of a task, before anything is made or trained."""
     for run in runs:
         check_scale(run)
         check_vectors(run)

@@ -27,9 +27,6 @@ class BilmLayers:
         weights: official HDF5, or our safetensors.
         state: LSTM state at the start of a sentence: "zero", "warm" or "carry" (see `BiLM`; the layers of "carry" are
             cached for a whole text, see `CarriedLayers`).
-
-    Raises:
-        UserError: a file is missing or damaged, the files do not match, or the state is unknown.
     """
 
     doubled_first_layer = True  # the token vector is both the forward and the backward half

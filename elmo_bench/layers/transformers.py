@@ -48,9 +48,6 @@ class WordPieces:
     Args:
         tokenizer: a fast one of `transformers`.
         limit: the most pieces, special tokens included, that the model reads at once; None: any number.
-
-    Raises:
-        UserError: the tokenizer gives no pieces, or the limit leaves no room for them.
     """
 
     def __init__(self, tokenizer: Any, limit: int | None):
@@ -148,10 +145,6 @@ class TransformersLayers:
         n_layers: the embedding layer and the hidden layers; layer 0 is the model's `hidden_states[0]`.
         width: the model's hidden size.
         sha256: of the folder's configuration, weights and tokenizer.
-
-    Raises:
-        UserError: `transformers` is not installed; the folder is missing or incomplete, or its model gives no hidden
-            states for text; an unknown pooling.
     """
 
     cacheable = True

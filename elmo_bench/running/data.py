@@ -157,11 +157,7 @@ def stored_layers(
 
 
 def load(reader: Reader, run: RunConfig) -> DatasetDict:
-    """The splits of a run: dev and test whole, of train the run's fraction.
-
-    Raises:
-        UserError: the errors of the reader; a fraction that does not fill a batch, or a reader that knows no fractions.
-    """
+    """The splits of a run: dev and test whole, of train the run's fraction."""
     if run.fraction == 1:
         return reader.load()
     if "part" not in inspect.signature(reader.load).parameters:

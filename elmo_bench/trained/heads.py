@@ -34,10 +34,6 @@ def load(checkpoint: str, remedy: str = REMEDY, task: str | None = None) -> dict
         checkpoint: its path.
         remedy: what to do if it is damaged, as the end of the message.
         task: the one that the user has typed: its files may name code outside this project (`stored.check`).
-
-    Raises:
-        UserError: any other file; one of another task; one whose configuration is more than plain values, or names
-            code that no configuration file names.
     """
     from elmo_bench.system.storage.integrity import load_checkpoint
 
@@ -58,7 +54,13 @@ def load(checkpoint: str, remedy: str = REMEDY, task: str | None = None) -> dict
     stored.check(config, checkpoint, task)
     if task not in (None, config["task"]["name"]):
         raise UserError(f"a model of task {config['task']['name']}, and not of task={task}", checkpoint)
-    _check_version(config["task"], checkpoint)
+    trained, ours = config["task"].get("version", 1), pages.version(config["task"]["name"])
+    if trained != ours:
+        raise UserError(
+            f"trained by version {trained} of task {config['task']['name']}; this is version {ours}, which computes "
+            "something else: train it again, or use the code of its record's commit",
+            checkpoint,
+        )
     return saved
 
 
@@ -80,18 +82,6 @@ def _check_parts(saved: Mapping[str, Any]) -> None:
         Vocabulary.restore(state)
 
 
-def _check_version(task: Mapping[str, Any], checkpoint: str) -> None:
-    from elmo_bench.configuration import pages
-
-    trained, ours = task.get("version", 1), pages.version(task["name"])
-    if trained != ours:
-        raise UserError(
-            f"trained by version {trained} of task {task['name']}; this is version {ours}, which computes something "
-            "else: train it again, or use the code of its record's commit",
-            checkpoint,
-        )
-
-
 FOLDER, HEAD, CARD = "heads", "head.ckpt", "card.json"
 MODELS = "<models_root>"
 TRAINING = "callbacks", "logger"  # blocks that name code of training
@@ -109,14 +99,12 @@ def export(checkpoint: Path, output: Path) -> Path:
     Args:
         checkpoint: best.ckpt in the run's work folder. Its record is found from there.
         output: such as models/heads.
-
-    Raises:
-        UserError: no such checkpoint, no record of its run, or the two do not belong together; a weight that float16
-            cannot hold. Nothing is written then.
     """
     record = _record(checkpoint)
     saved = load(str(checkpoint), task=record.task)
-    _check_pair(saved, record, checkpoint)
+    history = saved.get("history") or [{}]  # a run that is trained anew writes its checkpoint long before its record
+    if history[-1].get("dev") != record.metrics["dev"] or saved["bilm_sha256"] != record.bilm["sha256"]:
+        raise UserError(f"not the checkpoint of its record, run {record.run}; {REMEDY}", checkpoint)
     config = {key: value for key, value in record.config.items() if key not in TRAINING}
     stored.check(config, checkpoint, record.task)
     content, folder = _packed(saved, config, checkpoint), output / record.task
@@ -136,13 +124,6 @@ def _record(checkpoint: Path) -> Record:
     if not path.is_file():
         raise UserError(f"its run has no record ({path}); let the run finish, and leave its files in place", checkpoint)
     return store.read(path)
-
-
-def _check_pair(saved: dict[str, Any], record: Record, checkpoint: Path) -> None:
-    """A run that is trained anew writes its checkpoint long before its record."""
-    history = saved.get("history") or [{}]
-    if history[-1].get("dev") != record.metrics["dev"] or saved["bilm_sha256"] != record.bilm["sha256"]:
-        raise UserError(f"not the checkpoint of its record, run {record.run}; {REMEDY}", checkpoint)
 
 
 def _packed(saved: dict[str, Any], config: dict[str, Any], checkpoint: Path) -> bytes:
@@ -167,9 +148,6 @@ def read(task: str, models_root: str | None = None) -> dict[str, Any]:
     Args:
         task: its name.
         models_root: the folder with heads/ and the biLMs; None: the configuration's.
-
-    Raises:
-        UserError: there is no such task or head, or its file is not the one that its card names.
     """
     folder, chosen = find(task, models_root)
     check_digests(folder, _digests(folder), RESTORE)
@@ -183,11 +161,7 @@ def read(task: str, models_root: str | None = None) -> dict[str, Any]:
 
 
 def find(task: str, models_root: str | None = None) -> tuple[Path, Any]:
-    """The folder of a task's head, and the configuration that says where all folders are; as for `read`.
-
-    Raises:
-        UserError: there is no such task or head.
-    """
+    """The folder of a task's head, and the configuration that says where all folders are; as for `read`."""
     chosen = pages.compose([f"task={task}", *([f"models_root={json_text.dumps(models_root)}"] if models_root else [])])
     folder = folder_of(task, chosen.models_root, models_root is not None)
     if not (folder / HEAD).is_file():

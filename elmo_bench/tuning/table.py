@@ -40,9 +40,6 @@ def write(runs: Sequence[RunConfig]) -> StudyRecord:
 
     Args:
         runs: of one scale and parent, whose biLMs have been tuned.
-
-    Raises:
-        UserError: a card is damaged, or the file that is there; the biLMs have different parents.
     """
     cards = {run.task.name: read_card(Path(run.bilm.tuning.folder)) for run in runs}
     (name, sha256), *others = {(card["parent"]["name"], card["parent"]["sha256"]) for card in cards.values()}

@@ -42,10 +42,6 @@ def tune(tuning: TuningConfig, work: Path, output: Path, about: Mapping[str, Any
         output: folder of the tuned biLM, which appears only when it is complete.
         about: further keys of its card.
         force: start from the beginning.
-
-    Raises:
-        UserError: the task has no text, malformed data, a file of the parent that is missing or damaged; the errors of
-            `pretrain`.
     """
     text = read(tuning.task, tuning.reader, tuning.text)
     text.write(work / "text")
@@ -137,11 +133,7 @@ class TaskText(NamedTuple):
 
 
 def read(task: str, reader: Mapping[str, Any], changes: Mapping[str, Any] | None = None) -> TaskText:
-    """The text of a task.
-
-    Raises:
-        UserError: the task has no text, or none is left; missing or malformed data.
-    """
+    """The text of a task."""
     made: Reader = instantiate({**reader, **(changes or {})})
     splits = made.load()
     train, dev, test = (_lines(splits[split], made.fields) for split in ("train", "dev", "test"))
@@ -171,9 +163,6 @@ class TunedBilm:
     Args:
         bilm: names the parent, the task's reader, the numbers and the folder of the result.
         places: its cache_root holds checkpoints.
-
-    Raises:
-        UserError: the parent is itself `tuned`, or has no files.
     """
 
     def __init__(self, bilm: TunedConfig, places: Places):
@@ -197,14 +186,15 @@ class TunedBilm:
         return {"tuned": VERSION, **identifying(self.tuning), "text": text, "parent": parent}
 
     def make(self, force: bool = False) -> Path:
-        """The folder of the tuned biLM.
-
-        Raises:
-            UserError: a file of the parent is missing; the folder holds something else; as `check` and `tune`.
-        """
+        """The folder of the tuned biLM."""
         if self.parent is not None:
             self.parent.make()
-        self._check_places()
+        for path in (self.options, self.weights):
+            if not path.is_file():
+                where = f"; get it: {self.tuning.source.download}" if self.tuning.source.download else ""
+                raise UserError(f"{limits.absent(path)}: bilm.parent={self.bilm.parent} names it{where}", path)
+        if self.folder.exists() and not (self.folder / CARD).is_file():
+            raise UserError("exists, but is not a biLM tuned here (no card.json); give another folder", self.folder)
         work = self.cache / "tuning" / fingerprint(os.path.realpath(self.folder))
         with held(work, "biLM: being tuned once for both runs", wait=True):
             if force or not self.check():
@@ -215,11 +205,7 @@ class TunedBilm:
         return self.folder
 
     def check(self) -> bool:
-        """Whether the tuned biLM is there.
-
-        Raises:
-            UserError: its files are damaged, it has another parent, or was made by another recipe or on other text.
-        """
+        """Whether the tuned biLM is there."""
         if not self.folder.exists():
             return False
         card = read_card(self.folder, self.again)
@@ -227,15 +213,6 @@ class TunedBilm:
         if fault := self._fault(card):
             raise UserError(fault, self.folder)
         return True
-
-    def _check_places(self) -> None:
-        """Raises `UserError` for a missing file of the parent, and for a folder that is not to be replaced."""
-        for path in (self.options, self.weights):
-            if not path.is_file():
-                where = f"; get it: {self.tuning.source.download}" if self.tuning.source.download else ""
-                raise UserError(f"{limits.absent(path)}: bilm.parent={self.bilm.parent} names it{where}", path)
-        if self.folder.exists() and not (self.folder / CARD).is_file():
-            raise UserError("exists, but is not a biLM tuned here (no card.json); give another folder", self.folder)
 
     def _fault(self, card: Mapping[str, Any]) -> str | None:
         """Why the tuned biLM of a card is not the one that is asked for; None if it is."""

@@ -97,25 +97,22 @@ class CorefHead(nn.Module):
         """Scores of each document, and the loss if the batch has labels."""
         text = texts["sentences"]
         with torch.autocast(text.x.device.type, enabled=False):  # which spans are kept depends on small differences
-            return self._forward(text, batch)
-
-    def _forward(self, text: Embedded, batch: Batch) -> CorefScores:
-        lengths = [len(sentence) for row in batch.rows for sentence in row["sentences"]]
-        inside = np.arange(text.mask.shape[1]) < np.array(lengths)[:, None]
-        places = on_device(np.flatnonzero(inside), text.x.device)  # (N,) of the words in the padded batch
-        x, elmo = (None if part is None else part.flatten(0, 1)[places].float() for part in (text.x, text.elmo))
-        x = self.lexical_dropout(x)  # (N, D)
-        flat = Embedded(x, elmo, text.mask)
-        h = self.dropout(flat.after(self.encoder(x, lengths)))  # (N, E)
-        documents, losses, sentence, word = [], [], 0, 0
-        for number, row in enumerate(batch.rows):
-            sizes = lengths[sentence : sentence + len(row["sentences"])]
-            sentence, start, word = sentence + len(sizes), word, word + sum(sizes)
-            here = slice(start, word)
-            document, loss = self._document(h[here], x[here, : self.own_size], sizes, number, start, batch.labels)
-            documents.append(document)
-            losses.append(loss)
-        return CorefScores(torch.stack(losses).mean() if "mentions" in batch.labels else None, documents)
+            lengths = [len(sentence) for row in batch.rows for sentence in row["sentences"]]
+            inside = np.arange(text.mask.shape[1]) < np.array(lengths)[:, None]
+            places = on_device(np.flatnonzero(inside), text.x.device)  # (N,) of the words in the padded batch
+            x, elmo = (None if part is None else part.flatten(0, 1)[places].float() for part in (text.x, text.elmo))
+            x = self.lexical_dropout(x)  # (N, D)
+            flat = Embedded(x, elmo, text.mask)
+            h = self.dropout(flat.after(self.encoder(x, lengths)))  # (N, E)
+            documents, losses, sentence, word = [], [], 0, 0
+            for number, row in enumerate(batch.rows):
+                sizes = lengths[sentence : sentence + len(row["sentences"])]
+                sentence, start, word = sentence + len(sizes), word, word + sum(sizes)
+                here = slice(start, word)
+                document, loss = self._document(h[here], x[here, : self.own_size], sizes, number, start, batch.labels)
+                documents.append(document)
+                losses.append(loss)
+            return CorefScores(torch.stack(losses).mean() if "mentions" in batch.labels else None, documents)
 
     def _document(
         self, h: Tensor, own: Tensor, lengths: list[int], number: int, start: int, labels: Mapping[str, Tensor]

@@ -47,9 +47,6 @@ class Sst5Head(nn.Module):
         integrator_dropout: on the pooled vector.
         output_elmo: "encoded": [h ; biLSTM(ELMo)], a second biLSTM of size `hidden`; "raw": [g ; ELMo], g being the
             output of the integrating biLSTM (AllenNLP's reading).
-
-    Raises:
-        UserError: another word for `output_elmo`.
     """
 
     def __init__(

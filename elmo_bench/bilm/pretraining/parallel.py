@@ -123,11 +123,7 @@ def leave() -> None:
 
 
 def choose_device(name: str = "auto") -> torch.device:
-    """The device of this process: `auto` (a GPU if there is one), cpu, cuda or cuda:N.
-
-    Raises:
-        UserError: an unknown or unavailable device.
-    """
+    """The device of this process: `auto` (a GPU if there is one), cpu, cuda or cuda:N."""
     if name == "auto":
         if why := unseen_gpu():
             raise UserError(f"device=auto: {why}, or choose device=cpu")

@@ -119,9 +119,6 @@ class Trainer:
         device: where to compute.
         group: the processes that share the rows; each makes its own trainer with the same arguments.
         wandb: for `Journal`.
-
-    Raises:
-        UserError: an invalid recipe, a missing or damaged file.
     """
 
     def __init__(
@@ -169,12 +166,8 @@ class Trainer:
             self.journal.shorten(self.update)
 
     def fit(self, stop: int | None = None) -> None:
-        """Trains to the end of the recipe or to update `stop`, with a progress bar on a terminal.
-
-        Raises:
-            UserError: a loss, gradient or weight is not finite, or the memory runs out.
-        """
-        recipe, end, saved = self.recipe, self.recipe.end(stop), time.monotonic()
+        """Trains to the end of the recipe or to update `stop`, with a progress bar on a terminal."""
+        recipe, device, end, saved = self.recipe, self.device, self.recipe.end(stop), time.monotonic()
         doing = f"training on {recipe.rows * recipe.steps} tokens ({recipe.rows} rows of {recipe.steps} steps)"
         started = saved - self.seconds
         columns = TextColumn("biLM"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
@@ -186,9 +179,11 @@ class Trainer:
             Progress(*columns, console=self.console, disable=not self.console.is_terminal) as progress,
         ):
             bar = progress.add_task("", total=recipe.updates, completed=self.update, info="")
-            for batch in islice(self._batches(), max(0, end - self.update)):
+            numbered = zip(count(self.update), self._chunks(), strict=False)
+            batches = ahead(pinned(self.batcher.make(pair, update), device) for update, pair in numbered)
+            for batch in islice(batches, max(0, end - self.update)):
                 with explained(lambda: doing, SMALLER):
-                    loss = self._step(batch.to(self.device))
+                    loss = self._step(batch.to(device))
                 self.update += 1
                 self.seconds = time.monotonic() - started
                 last = self.update == end
@@ -248,11 +243,7 @@ class Trainer:
         return words
 
     def _start(self) -> int:
-        """Takes the weights of the biLM that this run tunes or continues; returns how many updates the latter has had.
-
-        Raises:
-            UserError: a file is missing, or the biLM has other sizes or another vocabulary.
-        """
+        """Takes the weights of the biLM that this run tunes or continues; returns how many updates the latter has had."""
         if self.recipe.parent is not None:
             options, weights = (self.root / path for path in self.recipe.parent)
             if has_softmax(weights.parent):
@@ -276,7 +267,8 @@ class Trainer:
         recipe, rate = self.recipe, self.recipe.rate(self.update, self.first)
         rows = step.touched(self.lm, batch)
         self.group.average_during_backward(rows)
-        loss = step.loss(self.lm, batch, rows, self.states, self._dropout())
+        seed = (recipe.seed * 1_000_003 + self.update) * self.group.size + self.group.rank  # of this update and process
+        loss = step.loss(self.lm, batch, rows, self.states, step.Dropout(recipe.dropout, seed, self.device))
         (loss * recipe.loss_times).backward()
         self.group.received()
         gradients = [row.grad for row in rows if row.grad is not None]
@@ -307,15 +299,6 @@ class Trainer:
     @property
     def _checkpoint(self) -> Path:
         return self.folder / "checkpoint.pt"
-
-    def _dropout(self) -> step.Dropout:
-        """The dropout of this update and process."""
-        seed = (self.recipe.seed * 1_000_003 + self.update) * self.group.size + self.group.rank
-        return step.Dropout(self.recipe.dropout, seed, self.device)
-
-    def _batches(self) -> Iterator[UpdateInput]:
-        numbered = zip(count(self.update), self._chunks(), strict=False)
-        return ahead(pinned(self.batcher.make(pair, update), self.device) for update, pair in numbered)
 
     def _chunks(self) -> Iterator[tuple[Chunk, Chunk]]:
         """The chunks of repeated passes over the text, from the current update on."""
