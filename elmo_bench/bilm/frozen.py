@@ -297,7 +297,7 @@ def kernels(half: bool = False) -> Kernels | None:
 
 
 def granted(asked: str) -> str:
-    """The precision to compute in: "bf16" if asked for and possible here; where it is not, one line on stderr says why."""
+    """The precision to compute in: "bf16" if asked for and possible here; else one line on stderr says why."""
     if asked not in PRECISIONS:
         raise UserError(f"precision is {asked!r}; known: {', '.join(PRECISIONS)}")
     if asked == "bf16" and kernels(half=True) is None:

@@ -247,7 +247,7 @@ def find(table: VectorFiles, words: Iterable[str], size: int, lookup: Lookup) ->
     found = {word: next((rows[form] for form in each if form in rows), None) for word, each in forms.items()}
     known = {word: row for word, row in found.items() if row is not None}
     if lookup.unit:  # in 64 bits: the squares of large numbers have no room in 32; a zero vector is unchanged
-        known = {word: F.normalize(row.double(), dim=0).float() for word, row in known.items()}
+        known = {word: F.normalize(row.double(), dim=0, eps=1e-300).float() for word, row in known.items()}
     mend = "is it the right file, of this language? For invented words take vectors=text or vectors=random"
     print(coverage(table.vectors, len(known), len(forms), "words of the data", HARDLY, mend), file=sys.stderr)
     return known

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-import time
+import timeit
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache, wraps
@@ -36,12 +36,8 @@ def bfloat16_pays(place: torch.device) -> bool:
         return True
 
     def seconds(dtype: torch.dtype) -> float:
-        x, times = torch.ones(256, 256, dtype=dtype), []
-        for _ in range(3):
-            started = time.perf_counter()
-            torch.mm(x, x)
-            times.append(time.perf_counter() - started)
-        return min(times)
+        x = torch.ones(256, 256, dtype=dtype)
+        return min(timeit.repeat(lambda: torch.mm(x, x), number=1, repeat=3))
 
     return seconds(torch.bfloat16) < seconds(torch.float32)
 

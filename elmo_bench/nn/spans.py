@@ -9,6 +9,7 @@ ones.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -313,15 +314,8 @@ def marginal_loss(scores: Tensor, right: Tensor) -> Tensor:
 
 def link(scores: Tensor) -> list[list[int]]:
     """Clusters of two or more spans, each span linked to its best antecedent: (S, 1 + R) -> span numbers in order."""
-    clusters: list[list[int]] = []
-    cluster_of: dict[int, int] = {}
+    first, clusters = list(range(len(scores))), dict[int, list[int]]()
     for i, column in enumerate(scores.argmax(1).tolist()):
-        if not column:
-            continue
-        antecedent = i - column
-        if antecedent not in cluster_of:
-            cluster_of[antecedent] = len(clusters)
-            clusters.append([antecedent])
-        cluster_of[i] = cluster_of[antecedent]
-        clusters[cluster_of[i]].append(i)
-    return clusters
+        first[i] = first[i - column]
+        clusters.setdefault(first[i], []).append(i)
+    return sorted((cluster for cluster in clusters.values() if len(cluster) > 1), key=itemgetter(1))

@@ -36,7 +36,7 @@ IMPORTS = time.process_time()  # CPU seconds until a process can train
 
 
 def checked(run: RunConfig, folder: Path) -> Tracking:
-    """The callbacks and loggers that were typed, once all that was typed has been checked, before anything is prepared."""
+    """The callbacks and loggers that were typed, once all that was typed is checked, before anything is prepared."""
     check_blocks(run.task)
     device = check_machine(run.trainer)
     if (fewest := run.trainer.lightning.get("min_epochs", 0)) > (most := run.task.fit.epochs):

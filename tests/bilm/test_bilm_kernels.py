@@ -334,7 +334,7 @@ def test_numbers_that_are_none_stay_none():
     found = frozen.kernels()
     assert found is not None
     directions = CompiledDirections([[layer(8, 8)]] * 2, True, found)
-    starts = [[State(torch.zeros(1, 8), torch.zeros(1, 8))]] * 2
+    starts = State(torch.zeros(2, 1, 1, 8), torch.zeros(2, 1, 1, 8))
     layers, _ = directions(torch.full((3, 8), float("nan")), Packing([3]), starts)
     assert layers.shape == (1, 2, 16)
     assert layers.isnan().all()

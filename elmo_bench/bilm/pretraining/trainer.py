@@ -243,7 +243,7 @@ class Trainer:
         return words
 
     def _start(self) -> int:
-        """Takes the weights of the biLM that this run tunes or continues; returns how many updates the latter has had."""
+        """Takes the weights of the biLM that this run tunes or continues; returns how many updates that one has had."""
         if self.recipe.parent is not None:
             options, weights = (self.root / path for path in self.recipe.parent)
             if has_softmax(weights.parent):
