@@ -101,8 +101,13 @@ def export_weights(
             with replacement(path) as partial:
                 save_file(ours, partial, {CHECKSUM: _digest(ours)})
         else:
-            with replacing(path, "wb") as file:
-                file.write(_hdf5_image(options, ours))
+            # Made in memory: HDF5 ends the process where a disk is full.
+            with h5py.File("weights.hdf5", "w", driver="core", backing_store=False) as image:
+                for name, parts in official(ours, options).items():
+                    image[name] = torch.cat(parts).contiguous().numpy()
+                image.flush()
+                with replacing(path, "wb") as file:
+                    file.write(image.id.get_file_image())
     except (OSError, SafetensorError) as error:
         raise UserError(f"the weights cannot be written: {error}", path) from None
 
@@ -115,15 +120,6 @@ def stored_dtype(path: str | PathLike[str]) -> torch.dtype:
     else:
         half = all(tensor.dtype == torch.float16 for tensor in load_file(path).values())
     return torch.float16 if half else torch.float32
-
-
-def _hdf5_image(options: Options, ours: dict[str, Tensor]) -> bytes:
-    """The bytes of an HDF5 file, made in memory: HDF5 ends the process where a disk is full."""
-    with h5py.File("weights.hdf5", "w", driver="core", backing_store=False) as file:
-        for name, parts in official(ours, options).items():
-            file[name] = torch.cat(parts).contiguous().numpy()
-        file.flush()
-        return file.id.get_file_image()
 
 
 def _read_hdf5(module: nn.Module, options: Options, path: Path) -> dict[str, Tensor]:

@@ -61,7 +61,15 @@ def _parse(lines: Iterable[str], words: Container[str], size: int, path: Path) -
         else:
             word, numbers = _with_spaces(line, size, path, number)
         if word in words and word not in vectors:
-            vectors[word] = _vector(numbers, path, number)
+            try:
+                values = list(map(float, numbers.split(" ")))
+            except ValueError:
+                values = []
+            if not values or "_" in numbers or not numbers.isascii():  # Python's numbers may have them, GloVe's do not
+                raise UserError("a field after the word is not a number; correct the file", path, number)
+            vectors[word] = torch.tensor(values)
+            if not vectors[word].isfinite().all():
+                raise UserError("a number is not finite, or beyond 32 bits; correct the file", path, number)
     return vectors
 
 
@@ -131,19 +139,6 @@ def _is_number(field: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _vector(numbers: str, path: Path, number: int) -> Tensor:
-    try:
-        values = [float(field) for field in numbers.split(" ")]
-    except ValueError:
-        raise UserError("a field after the word is not a number; correct the file", path, number) from None
-    if "_" in numbers or not numbers.isascii():  # Python's numbers may have them, GloVe's do not
-        raise UserError("a field after the word is not a number; correct the file", path, number)
-    vector = torch.tensor(values)
-    if not vector.isfinite().all():
-        raise UserError("a number is not finite, or beyond 32 bits; correct the file", path, number)
-    return vector
 
 
 @contextmanager

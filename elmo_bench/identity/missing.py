@@ -23,7 +23,11 @@ def check_files(*runs: RunConfig) -> None:
         check_scale(run)
         check_vectors(run)
         check_layers(run)
-    found = [[*_missing_data(run), *_missing_vectors(run), *missing_layers(run)] for run in runs]
+    found = []
+    for run in runs:
+        sets = [block for block in run.sets if tables.locate(block, run.vectors_root) is None]
+        vectors = [tables.missing(block, run.vectors_root) for block in sets]
+        found.append([*_missing_data(run), *vectors, *missing_layers(run)])
     if problems := list(dict.fromkeys(problem for each in found for problem in each)):
         _report(runs[0], problems)
 
@@ -158,11 +162,6 @@ def _below_nothing(data: Plain) -> bool:
     """Whether a path of the data begins with a folder that is not set."""
     paths = [path for value in data.values() for path in (value if isinstance(value, list) else [value])]
     return data.get("root", "") is None or any(str(path).startswith("None/") for path in paths)
-
-
-def _missing_vectors(run: RunConfig) -> list[str]:
-    root = run.vectors_root
-    return [tables.missing(block, root) for block in run.sets if tables.locate(block, root) is None]
 
 
 def missing_layers(run: RunConfig) -> list[str]:

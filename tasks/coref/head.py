@@ -165,19 +165,17 @@ class CorefHead(nn.Module):
 
     def decode(self, scores: CorefScores, batch: Batch) -> list[dict[str, Any]]:
         """For each document its clusters as lists of [first word, last word], and its text with brackets."""
-        return [
-            self._decode(document, row["sentences"]) for document, row in zip(scores.documents, batch.rows, strict=True)
-        ]
-
-    def _decode(self, document: DocumentScores, sentences: list[list[str]]) -> dict[str, Any]:
-        clusters = link(document.scores)
-        if self.singletons:
-            linked = {i for cluster in clusters for i in cluster}
-            clusters += [[i] for i, score in enumerate(document.mention.tolist()) if score > 0 and i not in linked]
-            clusters.sort()
-        spans = list(zip(document.first.tolist(), document.last.tolist(), strict=True))
-        named = [[list(spans[i]) for i in cluster] for cluster in clusters]
-        return {"clusters": named, "text": bracketed(sentences, named)}
+        answers = []
+        for document, row in zip(scores.documents, batch.rows, strict=True):
+            clusters = link(document.scores)
+            if self.singletons:
+                linked = {i for cluster in clusters for i in cluster}
+                clusters += [[i] for i, score in enumerate(document.mention.tolist()) if score > 0 and i not in linked]
+                clusters.sort()
+            spans = list(zip(document.first.tolist(), document.last.tolist(), strict=True))
+            named = [[list(spans[i]) for i in cluster] for cluster in clusters]
+            answers.append({"clusters": named, "text": bracketed(row["sentences"], named)})
+        return answers
 
     def describe(
         self, predictions: Sequence[Mapping[str, Any]], scores: CorefScores, batch: Batch

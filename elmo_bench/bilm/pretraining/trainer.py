@@ -190,7 +190,8 @@ class Trainer:
                 if self.update % 50 == 0 or last:
                     self._log(loss, logged, progress, bar)
                     logged = self.update, self.seconds
-                if last or self._due(time.monotonic() - saved):
+                asked = self.group.size == 1 or self.update % 10 == 0  # several processes agree every ten updates
+                if last or (asked and self.group.agree(time.monotonic() - saved > self.every)):
                     self._save()
                     saved = time.monotonic()
             self._written()
@@ -334,10 +335,6 @@ class Trainer:
         )
         progress.update(bar, completed=self.update, info=line)
         tell(f"biLM: update {self.update} of {self.recipe.updates}, {line}")
-
-    def _due(self, seconds: float) -> bool:
-        """Whether to write a checkpoint, `seconds` after the last; several processes agree on it every ten updates."""
-        return (self.group.size == 1 or self.update % 10 == 0) and self.group.agree(seconds > self.every)
 
     def _save(self) -> None:
         """Writes a checkpoint, unless the weights are no longer finite; the training goes on while a thread writes."""
