@@ -189,6 +189,8 @@ class TransformersLayers:
 
     def _run(self, sentences: Sentences) -> Tensor:
         """(n_layers, N, W) for the N words of the sentences, one sentence after another."""
+        if any(isinstance(sentence, str) for sentence in sentences):
+            raise TypeError("a sentence is a list of tokens, not a string; split it first")
         with torch.autocast(self._device.type, enabled=False):
             if self._trained():
                 return self._compute(sentences)
