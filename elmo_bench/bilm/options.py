@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import reprlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from annotated_types import Len
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
@@ -17,15 +18,60 @@ from elmo_bench.system.terminal.console import choices
 ACTIVATIONS = ("relu", "tanh")
 MOST = 65_536  # largest size accepted; an options.json that asks for more is damaged
 MOST_LAYERS = 100
+UNREAD: Any = None  # these only the training of bilm-tf uses: they are checked, but not kept
+NOT_AS_A_NUMBER = BeforeValidator(lambda given: given if isinstance(given, bool) else repr(given))
+Size = Annotated[int, Field(ge=1, le=MOST)]
+Layers = Annotated[int, Field(ge=1, le=MOST_LAYERS)]
+Clip = Annotated[float | None, Field(ge=0, le=MOST)]  # null and 0 mean no limit, as in bilm-tf
+Count = Annotated[int, Field(ge=0, le=10**15)]
+Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
-# The keys of the release's files; any other is an error, so that a misspelt one is never ignored.
-LSTM = ("cell_clip", "dim", "n_layers", "proj_clip", "projection_dim", "use_skip_connections")
-CHAR_CNN = ("activation", "embedding", "filters", "max_characters_per_token", "n_characters", "n_highway")
-# What bilm-tf writes beside them (train_elmo.py, training.py) and only its training uses: whole numbers, other numbers,
-# and choices, of which the character biLM has one.
-COUNTS = ("batch_size", "n_epochs", "n_negative_samples_batch", "n_tokens_vocab", "n_train_tokens", "unroll_steps")
-NUMBERS = ("all_clip_norm_val", "dropout", "learning_rate")
-SWITCHES = {"bidirectional": (True,), "sample_softmax": (True, False), "share_embedding_softmax": (False,)}
+
+class _Section(BaseModel):
+    """One object of the file. An unknown key is an error, so that a misspelt one is never ignored."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Lstm(_Section):
+    dim: Size
+    projection_dim: Size
+    n_layers: Layers = 2
+    cell_clip: Clip = None
+    proj_clip: Clip = None
+    use_skip_connections: bool = False
+
+
+class _Embedding(_Section):
+    dim: Size
+
+
+class _CharCnn(_Section):
+    embedding: _Embedding
+    filters: Annotated[list[Annotated[list[Size], Len(2, 2)]], Len(1, MOST_LAYERS)]  # [width, number]
+    n_highway: Annotated[int, Field(ge=0, le=MOST_LAYERS)] = 0
+    max_characters_per_token: Annotated[int, Field(ge=4, le=MOST)] = 50
+    activation: Literal["relu", "tanh"] = "relu"
+    n_characters: Literal[261, 262] = 262  # UTF-8 bytes and six marks; 261 during training
+
+
+class _Official(_Section):
+    """The keys of the release's files, and what bilm-tf writes beside them (train_elmo.py, training.py)."""
+
+    lstm: _Lstm
+    char_cnn: _CharCnn
+    batch_size: Count = UNREAD
+    n_epochs: Count = UNREAD
+    n_negative_samples_batch: Count = UNREAD
+    n_tokens_vocab: Count = UNREAD
+    n_train_tokens: Count = UNREAD
+    unroll_steps: Count = UNREAD
+    all_clip_norm_val: Number = UNREAD
+    dropout: Number = UNREAD
+    learning_rate: Number = UNREAD
+    bidirectional: Annotated[Literal[True], NOT_AS_A_NUMBER] = UNREAD
+    sample_softmax: bool = UNREAD
+    share_embedding_softmax: Annotated[Literal[False], NOT_AS_A_NUMBER] = UNREAD
 
 
 @dataclass(frozen=True)
@@ -63,34 +109,27 @@ class Options:
 
     @classmethod
     def parse(cls, data: Any, path: str | PathLike[str] | None = None) -> Options:
-        """From the nested dict of an official options.json; what only training uses is checked, but not kept.
-
-        Raises:
-            UserError: an unknown or missing key, a wrong value.
-        """
-        whole = _Section(data, path, ("lstm", "char_cnn", *COUNTS, *NUMBERS, *SWITCHES))
-        whole.check_training()
-        lstm, cnn = whole.section("lstm", LSTM), whole.section("char_cnn", CHAR_CNN)
-        options = cls(
-            char_dim=cnn.section("embedding", ("dim",)).size("dim"),
-            filters=cnn.filters("filters"),
-            n_highway=cnn.size("n_highway", 0, least=0, most=MOST_LAYERS),
-            max_characters=cnn.size("max_characters_per_token", 50, least=4),
-            activation=cnn.get("activation", "relu"),
-            n_layers=lstm.size("n_layers", 2, most=MOST_LAYERS),
-            dim=lstm.size("dim"),
-            projection_dim=lstm.size("projection_dim"),
-            cell_clip=lstm.clip("cell_clip"),
-            proj_clip=lstm.clip("proj_clip"),
-            use_skip_connections=lstm.get("use_skip_connections", False),
-        )
-        if max(width for width, _ in options.filters) > options.max_characters:
+        """From the nested dict of an official options.json; what only training uses is checked, but not kept."""
+        try:
+            official = _Official.model_validate(data)
+        except ValidationError as error:
+            raise UserError(_fault(error), path) from None
+        lstm, cnn = official.lstm, official.char_cnn
+        if max(width for width, _ in cnn.filters) > cnn.max_characters_per_token:
             raise UserError("option 'filters' has a filter wider than 'max_characters_per_token'", path)
-        if options.activation not in ACTIVATIONS:
-            raise UserError(f"option 'activation' is {options.activation!r}; known: {', '.join(ACTIVATIONS)}", path)
-        if cnn.size("n_characters", 262) not in (261, 262):
-            raise UserError("option 'n_characters' must be 262 (261 during training): UTF-8 bytes and six marks", path)
-        return options
+        return cls(
+            char_dim=cnn.embedding.dim,
+            filters=tuple((width, number) for width, number in cnn.filters),
+            n_highway=cnn.n_highway,
+            max_characters=cnn.max_characters_per_token,
+            activation=cnn.activation,
+            n_layers=lstm.n_layers,
+            dim=lstm.dim,
+            projection_dim=lstm.projection_dim,
+            cell_clip=lstm.cell_clip or None,
+            proj_clip=lstm.proj_clip or None,
+            use_skip_connections=lstm.use_skip_connections,
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """The official layout, as written next to exported weights."""
@@ -119,70 +158,17 @@ class Options:
             file.write(json_text.dumps(self.as_dict(), indent=2) + "\n")
 
 
-class _Section:
-    """One object of the file, with the keys that it may have; an unknown key or an invalid value raises `UserError`."""
-
-    def __init__(self, values: Any, path: str | PathLike[str] | None, known: Sequence[str], name: str | None = None):
-        self.values, self.path = values, path
-        for key in values if isinstance(values, dict) else ():
-            if key not in known:
-                where = f" in {name!r}" if name else ""
-                raise UserError(f"unknown option {reprlib.repr(key)}{where}; {choices(str(key)[:99], known)}", path)
-
-    def check_training(self) -> None:
-        """Checks the values that only training uses."""
-        for key in self.values if isinstance(self.values, dict) else ():
-            if key in COUNTS:
-                self.size(key, least=0, most=10**15)
-            elif key in NUMBERS:
-                value = self.values[key]
-                if type(value) not in (int, float) or not 0 <= value < math.inf:
-                    raise self._error(key, value, "it must be a number from 0")
-            elif key in SWITCHES and not any(self.values[key] is value for value in SWITCHES[key]):
-                wanted = " or ".join(json_text.dumps(value) for value in SWITCHES[key])
-                raise self._error(key, self.values[key], f"it must be {wanted}")
-
-    def get(self, key: str, default: Any) -> Any:
-        """A value, of the type of the default."""
-        value = self._value(key, default)
-        if type(value) is not type(default):
-            raise self._error(key, value, f"it must be a {type(default).__name__}")
-        return value
-
-    def section(self, key: str, known: Sequence[str]) -> _Section:
-        return _Section(self._value(key), self.path, known, key)
-
-    def size(self, key: str, default: int | None = None, least: int = 1, most: int = MOST) -> int:
-        value = self._value(key, default)
-        if type(value) is not int or not least <= value <= most:
-            raise self._error(key, value, f"it must be a whole number from {least} to {most}")
-        return value
-
-    def clip(self, key: str) -> float | None:
-        """A limit, or None; in bilm-tf, null and 0 mean no limit."""
-        value = self._value(key, 0)
-        if value is None:
-            return None
-        if type(value) not in (int, float) or not 0 <= value <= MOST:
-            raise self._error(key, value, f"it must be a number from 0 to {MOST}, or null")
-        return float(value) or None
-
-    def filters(self, key: str) -> tuple[tuple[int, int], ...]:
-        value = self._value(key)
-        if not isinstance(value, list) or not 0 < len(value) <= MOST_LAYERS:
-            raise self._error(key, value, "it must be a list of [width, number]")
-        for pair in value:
-            whole = isinstance(pair, list) and [type(n) for n in pair] == [int, int]
-            if not whole or not 0 < min(pair) <= max(pair) <= MOST:
-                raise self._error(key, pair, "each filter must be [width, number]")
-        return tuple((width, number) for width, number in value)
-
-    def _value(self, key: str, default: Any = None) -> Any:
-        if isinstance(self.values, dict) and key in self.values:
-            return self.values[key]
-        if isinstance(self.values, dict) and default is not None:
-            return default
-        raise UserError(f"the options lack {key!r}; expected the official layout (lstm, char_cnn)", self.path)
-
-    def _error(self, key: str, value: Any, wanted: str) -> UserError:
-        return UserError(f"option {key!r} is {reprlib.repr(value)}; {wanted}", self.path)
+def _fault(error: ValidationError) -> str:
+    """What is wrong with the options; a misspelt key rather than the one that it leaves missing."""
+    fault = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
+    *sections, key = [part for part in fault["loc"] if isinstance(part, str)] or ["options"]
+    if fault["type"] == "missing":
+        return f"the options lack {key!r}; expected the official layout (lstm, char_cnn)"
+    if fault["type"] != "extra_forbidden":
+        wanted = fault["msg"].replace("Input", "it", 1)
+        return f"option {key!r} is {reprlib.repr(fault['input'])}; {wanted}"
+    known: Any = _Official
+    for section in sections:
+        known = known.model_fields[section].annotation
+    where = f" in {sections[-1]!r}" if sections else ""
+    return f"unknown option {reprlib.repr(key)}{where}; {choices(key[:99], list(known.model_fields))}"

@@ -13,8 +13,7 @@ from omegaconf import OmegaConf
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.composing import ROOTS
 from elmo_bench.configuration.schema import BilmConfig, RunConfig, TunedConfig
-from elmo_bench.identity.identity import differences, relative
-from elmo_bench.identity.settings import identifying, relevant
+from elmo_bench.identity.settings import differences, identifying, relative, relevant
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 
@@ -30,9 +29,6 @@ def variant(run: RunConfig) -> dict[str, Any]:
 
     Other word vectors, another source of layers and files of callbacks are one key each, `vectors`, `bilm` and
     `callbacks`, whatever their files set; what was typed beside the choice has its own keys.
-
-    Raises:
-        UserError: word vectors are chosen for a model that has none.
     """
     page = page_of(run)
     vectors = vectors_of(run)

@@ -13,8 +13,7 @@ from elmo_bench.configuration.composing import compose, parse
 from elmo_bench.configuration.pages import read
 from elmo_bench.configuration.tables import Setting, table
 from elmo_bench.identity.arms import PATH_KEYS, variant, vectors_of
-from elmo_bench.identity.identity import flat, relative
-from elmo_bench.identity.settings import relevant
+from elmo_bench.identity.settings import flat, relative, relevant
 from elmo_bench.records.frame import normal
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError

@@ -17,7 +17,7 @@ from omegaconf import OmegaConf
 from elmo_bench import __main__, __version__
 from elmo_bench.commands import completion
 from elmo_bench.configuration import pages, schema
-from elmo_bench.identity.identity import Identity
+from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError

@@ -21,14 +21,14 @@ import torch
 from elmo_bench.analysis import pos
 from elmo_bench.analysis import senses as word_senses
 from elmo_bench.analysis.settings import PosConfig
-from elmo_bench.bilm.characters import character_table
 from elmo_bench.bilm.corpus import Corpus, TextSource
+from elmo_bench.bilm.encoder import character_table
 from elmo_bench.bilm.lm import read_vocabulary
 from elmo_bench.bilm.options import Options
 from elmo_bench.commands.compare import score
 from elmo_bench.commands.use.embed import embed
-from elmo_bench.embedding.reading import read as read_table
 from elmo_bench.embedding.tables import VectorFiles
+from elmo_bench.embedding.vectors import read as read_table
 from elmo_bench.records.studies import dumps
 from elmo_bench.records.studies import read_all as read_studies
 from elmo_bench.reporting.tables.tables import of_study

@@ -14,8 +14,7 @@ from omegaconf import OmegaConf
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.composing import FORMER_ARMS
 from elmo_bench.identity.arms import variant
-from elmo_bench.identity.identity import Identity
-from elmo_bench.identity.settings import default, settings
+from elmo_bench.identity.settings import Identity, default, settings
 from elmo_bench.records.run_names import label
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import hashing

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from elmo_bench.configuration import pages, schema
-from elmo_bench.identity.identity import Identity
+from elmo_bench.identity.settings import Identity
 from elmo_bench.reporting.pages import report as page
 from elmo_bench.reporting.statistics.findings import evaluated
 from elmo_bench.reporting.statistics.outcomes import Outcome, by_scale

@@ -14,7 +14,7 @@ from elmo_bench.commands.run import sweep as command
 from elmo_bench.commands.run import train
 from elmo_bench.commands.run.sweep import wanted
 from elmo_bench.configuration import pages, schema
-from elmo_bench.identity.identity import Identity
+from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
 from elmo_bench.sweeps import local
 from elmo_bench.sweeps.plan import Plan, plan

@@ -117,11 +117,7 @@ class Recipe:
         return [*(root / path for path in named), *(parent_files(root, self.parent) if self.parent else ())]
 
     def content(self, root: Path) -> dict:
-        """Everything that determines the result: settings that differ from their defaults, and the sha256 of each file.
-
-        Raises:
-            UserError: a file is missing.
-        """
+        """Everything that determines the result: settings other than their defaults, and the sha256 of each file."""
         values = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
         values["text"] = [[sha256(path), tokens] for path, tokens in sources(root, self.text)]
         if self.words is not None:

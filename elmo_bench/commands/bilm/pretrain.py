@@ -65,7 +65,7 @@ def _chosen(arguments: list[str]) -> tuple[list[str], bool]:
 def _make_text(scale: str, root: Path, cache_root: str) -> None:
     """Generates missing or damaged text of the mini scale again: another text would make another biLM."""
     from elmo_bench.configuration import schema
-    from elmo_bench.identity.makers import maker
+    from elmo_bench.identity.settings import maker
     from elmo_bench.mini.data import mend
 
     if scale in places.named("scale"):

@@ -60,8 +60,8 @@ def chosen(arguments: list[str]) -> list[RunConfig]:
 def main() -> None:
     """The entry point."""
     from elmo_bench.commands.analysis.usage import show
-    from elmo_bench.identity.makers import maker
     from elmo_bench.identity.missing import check_text
+    from elmo_bench.identity.settings import maker
     from elmo_bench.tuning import TunedBilm, table
 
     runs = chosen(sys.argv[1:])

@@ -10,7 +10,7 @@ import sys
 
 from elmo_bench.commands import usage
 from elmo_bench.configuration import pages, schema
-from elmo_bench.identity import makers
+from elmo_bench.identity import settings
 from elmo_bench.identity.missing import check_files
 from elmo_bench.running.blocks import check_blocks
 from elmo_bench.system.terminal.command import Command
@@ -34,6 +34,6 @@ def main() -> None:
     from elmo_bench.running.run import prepare
 
     check_machine(run.trainer)
-    vectors = makers.make(run)
+    vectors = settings.make(run)
     prepare(run, vectors)
     print(f"{run.task.name}/{run.scale.name}: all that its runs read is there", flush=True)
