@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Annotated, Any, Literal
 
-from annotated_types import Len
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from elmo_bench.system.errors import UserError
@@ -48,7 +47,9 @@ class _Embedding(_Section):
 
 class _CharCnn(_Section):
     embedding: _Embedding
-    filters: Annotated[list[Annotated[list[Size], Len(2, 2)]], Len(1, MOST_LAYERS)]  # [width, number]
+    filters: Annotated[
+        list[Annotated[list[Size], Field(min_length=2, max_length=2)]], Field(min_length=1, max_length=MOST_LAYERS)
+    ]  # [width, number]
     n_highway: Annotated[int, Field(ge=0, le=MOST_LAYERS)] = 0
     max_characters_per_token: Annotated[int, Field(ge=4, le=MOST)] = 50
     activation: Literal["relu", "tanh"] = "relu"

@@ -11,6 +11,8 @@ identity (`identity/settings.py`).
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import pkgutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -434,6 +436,7 @@ class RunConfig:
         return [] if self.words_dropped or self.task.words is None else self.vectors.chosen
 
 
+COMMON = tuple(each.name for each in dataclasses.fields(LayersConfig))  # keys of every source
 SOURCES: dict[str, type[LayersConfig]] = {
     "bilm": BilmConfig,
     "tuned": TunedConfig,
@@ -500,8 +503,25 @@ def _with_vectors(words: Plain | None, vectors: VectorsConfig) -> Plain | None:
 
 
 def source_schema(block: Plain) -> type[LayersConfig]:
-    """The dataclass for a `bilm` block: the one that has most of its keys."""
-    return min(SOURCES.values(), key=lambda cls: len(set(block) - {each.name for each in dataclasses.fields(cls)}))
+    """The dataclass for a `bilm` block: the one that has most of its keys.
+
+    A class of the user's own, whose file names none of these kinds in its `defaults`, has its arguments as keys. Raises
+    `UserError` if there is no such class.
+    """
+    kinds = {kind: {each.name for each in dataclasses.fields(kind)} for kind in SOURCES.values()}
+    target = code.located(str(block.get("_target_")))
+    if target.startswith("elmo_bench.") or any(names <= block.keys() for names in kinds.values()):
+        return min(kinds, key=lambda kind: len(set(block) - kinds[kind]))
+    try:
+        taken = inspect.signature(pkgutil.resolve_name(target)).parameters.values()
+    except (ValueError, ImportError, AttributeError, TypeError) as error:
+        raise UserError(f"bilm._target_={target}: there is no such class ({error})") from error
+    own = [
+        (each.name, Any, field(default=None if each.default is each.empty else each.default))
+        for each in taken
+        if each.kind != each.VAR_KEYWORD and each.name not in COMMON
+    ]
+    return dataclasses.make_dataclass("OwnLayersConfig", own, bases=(LayersConfig,))
 
 
 def _object(cls: type[T], plain: Plain, prefix: str = "") -> T:

@@ -11,6 +11,7 @@ from elmo_bench.commands.bilm import vocabulary
 from elmo_bench.commands.compare import report
 from elmo_bench.commands.run import data
 from elmo_bench.commands.use import embed, predict
+from elmo_bench.sources import make
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files, outputs
@@ -97,7 +98,7 @@ def test_a_folder_takes_its_place_at_the_end_or_not_at_all(tmp_path):
 
 
 def test_data_removes_no_folder_that_it_has_not_made(tmp_path, monkeypatch):
-    monkeypatch.setattr(data, "_make_all", lambda *_: [])
+    monkeypatch.setattr(make, "made_or_checked", lambda *_: "made")
     monkeypatch.setattr("sys.argv", ["elmo-bench data", f"data_root={tmp_path}"])
     mine = tmp_path / data.DOWNLOADS / "film"
     mine.parent.mkdir()
