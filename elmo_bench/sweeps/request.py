@@ -90,14 +90,15 @@ class SweepRequest(NamedTuple):
         return [one for one in self.overrides if one.lstrip("+").partition("=")[0] in varied]
 
     def command(self) -> str:
-        """The command that runs what is missing, on this machine."""
+        """The command that runs what is missing, with the same roots and folders."""
         jobs = [f"jobs={self.jobs}"] if self.jobs else []
         whole = len(self.tasks) > 1 and self.tasks == _tasks("all", self.table, self.scale)
         return self._command("all" if whole else ",".join(self.tasks), [*jobs, *self.overrides])
 
     def command_for(self, task: str) -> str:
-        """The same for one task on any machine: it names no place."""
-        return self._command(task, self.changes)
+        """The same for one task, without what no result depends on."""
+        keys = {one: one.partition("=")[0] for one in self.overrides}
+        return self._command(task, [one for one, key in keys.items() if key.endswith("_root") or not _around(key)])
 
     def _command(self, task: str, others: Sequence[str]) -> str:
         seeds = [f"seeds={self.seeds}"] if self.seeds else []

@@ -142,14 +142,18 @@ def _packed(saved: dict[str, Any], config: dict[str, Any], checkpoint: Path) -> 
 # Reading.
 
 
-def read(task: str, models_root: str | None = None) -> dict[str, Any]:
+def read(task: str | None, models_root: str | None = None, folder: Path | None = None) -> dict[str, Any]:
     """The head of a task as `load` gives a checkpoint, with the folders of this machine.
 
     Args:
-        task: its name.
+        task: its name; None: the one of the folder's card.
         models_root: the folder with heads/ and the biLMs; None: the configuration's.
+        folder: of the head itself, as `export_head` writes it; None: that of the task below models_root.
     """
-    folder, chosen = find(task, models_root)
+    if folder is None:
+        folder, chosen = find(str(task), models_root)
+    else:
+        chosen = pages.compose([f"task={read_sealed(folder / CARD, 'card of a head', RESTORE).get('task')}"])
     check_digests(folder, _digests(folder), RESTORE)
     saved = load(str(folder / HEAD), RESTORE, task)
     saved["hyper_parameters"]["config"] = _with_folders(

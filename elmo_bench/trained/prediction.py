@@ -33,11 +33,11 @@ def load(
     results: str | PathLike[str] | None = None,
     bilm: str | PathLike[str] | tuple[str | PathLike[str], str | PathLike[str]] | None = None,
 ) -> Trained:
-    """A trained model by the name of a task, the file of a checkpoint, the id of a run, or its record.
+    """A trained model by the name of a task, the file of a checkpoint, a folder, the id of a run, or its record.
 
     Args:
-        what: "ner" for the head that comes with the project, a `best.ckpt`, the 16 digits of a record's `run`, the
-            file of the record, or what `train` has returned.
+        what: "ner" for the head that comes with the project, a `best.ckpt`, the folder of a head (`export_head`), the
+            16 digits of a record's `run`, the file of the record, or what `train` has returned.
         accelerator: cpu, gpu or auto; None: as in the run.
         batch_size: the most rows computed at once; None: as in the run.
         task: the one that the model must be of; its files may then name code outside this project.
@@ -52,6 +52,8 @@ def load(
         if task not in (None, name):
             raise UserError(f"a model of task {name}, and not of task={task}")
         return _opened(heads.read(name), options, bilm)
+    if Path(name).is_dir():
+        return _opened(heads.read(task, folder=Path(name)), options, bilm)
     if name.endswith(".json") and Path(name).is_file():
         name = str(_of_record(store.read(Path(name))))
     elif re.fullmatch(r"[0-9a-f]{16}", name) and not Path(name).is_file():

@@ -240,7 +240,8 @@ def test_the_command_that_goes_on_asks_for_the_same():
     assert given.changes == ["elmo.dropout=0.2"]
     several = wanted(["+sweep=table2", "task=all"])
     assert "task=all" in several.command()
-    assert given.command_for("srl") == "elmo-bench sweep +sweep=table2 task=srl scale=open seeds=2 elmo.dropout=0.2"
+    of_task = "+sweep=table2 task=srl scale=open seeds=2 elmo.dropout=0.2 'data_root=/my data'"
+    assert given.command_for("srl") == f"elmo-bench sweep {of_task}"
 
 
 # What runs, and in which order.

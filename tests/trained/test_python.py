@@ -83,6 +83,8 @@ def test_a_head_answers_as_the_command_does_and_its_model_is_a_plain_module(tmp_
     assert kinds == {"elmo_bench", "torch", "builtins"}
     assert not trained.model.training
     assert trained.predict([]) == []
+    folder = places.BROUGHT / "models" / "heads" / "ner"
+    assert elmo_bench.load(folder).predict(ROWS[:1]) == answers[:1]
     text = ROWS[-1]["text"]
     assert trained.predict(text) == trained.predict([text]) == trained.predict([{"text": text}])
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
@@ -156,6 +158,7 @@ def test_what_the_reader_does_not_take_is_named_by_its_number(rows, told):
 
 
 @pytest.mark.parametrize(("name", "told"), [
+    (".", "card.json: not a readable card of a head"),
     ("nre", "no task .*ner.*, no file of a checkpoint and no id of a run"),
     ("0" * 16, "no record of run 0000000000000000"),
     ("results/own/best.ckpt", "no such checkpoint"),

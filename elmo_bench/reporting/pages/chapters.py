@@ -105,7 +105,7 @@ def _findings(by_scale: Sequence[Sequence[Evaluated]], mains: Mapping[str, Seque
         rows = [
             (
                 f"{each.finding.finding} ({each.finding.where})",
-                "; ".join(f"{task or 'biLM'} {said}" for task, said in each.finding.paper.items()),
+                "; ".join(f"{task or 'biLM'} {said}".strip() for task, said in each.finding.paper.items()),
                 each.command,
             )
             for each in untested
