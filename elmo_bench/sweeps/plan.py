@@ -95,7 +95,7 @@ class Plan(NamedTuple):
             UserError: a reference run that cannot be read.
         """
         counted = Counter((each.config.task.name, each.config.arm) for each in new)
-        total, unknown = 0.0, 0
+        total, unknown, prepared = 0.0, 0, False
         known = store.whole([*self.records.values()]), [*store.read_all(places.RECORDED, self.request.scale)]
         here = processor()
         for kind, number in counted.items():
@@ -104,6 +104,7 @@ class Plan(NamedTuple):
             found = [record for record in found if record.machine.get("cpu") == here] or on_one_processor(found)[1][0]
             total += number * (typical(found) + start(found)) if found else 0.0
             unknown += 0 if found else number
+            prepared |= any(record.preparing for record in found)
         recorded = [*known[0], *known[1]]
         there = {name for record in known[0] for name in (record.task, "")}
         total += making(recorded, {"", *(task for task, _ in counted)} - there)
@@ -111,7 +112,7 @@ class Plan(NamedTuple):
         if unknown == len(new):
             return f"{message}; none like them is recorded, so that their time is not known"
         but = f", without {unknown} of which none like them is recorded" if unknown else ""
-        what = "of computing, preparation included" if any(r.preparing for r in recorded) else "of training alone"
+        what = "of computing, preparation included" if prepared else "of training alone"
         return f"{message}: about {in_time(total)} {what} (medians of recorded runs{but})"
 
 
