@@ -11,9 +11,9 @@ import sys
 
 from elmo_bench import __version__
 from elmo_bench.commands import completion
+from elmo_bench.commands.command import HELP, HelpSection, printed
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console, streams
-from elmo_bench.system.terminal.command import HELP, HelpSection, printed
 
 HEADINGS = {
     "run": {

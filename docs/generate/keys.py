@@ -5,23 +5,24 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields as fields_of
 from typing import Any
 
 from hydra.utils import get_object
 from omegaconf import OmegaConf
 
 from elmo_bench.bilm.pretraining.recipe import Recipe
+from elmo_bench.commands.command import REQUIRED, described, shown
 from elmo_bench.commands.usage import blocks
 from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration.checks import bounds, fields
 from elmo_bench.reporting.section import pipes
 from elmo_bench.running.blocks import GIVEN
-from elmo_bench.system.terminal.command import REQUIRED, described, shown
 
 OWN = ("reader", "words", "chars", "head", "metric", "optimizer", "average")  # blocks that name code of a task's choice
 REPEATING = [cls for cls in schema.SOURCES.values() if cls is not schema.BilmConfig]
-REPEATED = {each.name for each in fields(schema.BilmConfig)}
-BETWEEN = {"least": "at least {}", "above": "above {}", "below": "below {}", "most": "at most {}"}
+REPEATED = {*fields(schema.BilmConfig)}
+BETWEEN = {"ge": "at least {}", "gt": "above {}", "lt": "below {}", "le": "at most {}"}
 
 
 def table() -> str:
@@ -32,16 +33,16 @@ def table() -> str:
 
 
 def _block(name: str, cls: type) -> str:
-    bounds = {schema.KEYS.get(f.name, f.name): f.metadata.get("bounds", {}) for f in fields(cls)}
+    limits = {key: bounds(field) for key, field in fields(cls).items()}
     rows, repeated = [], REPEATED if cls in REPEATING else ()
-    for each in described(cls, f"{name}." if name else "", schema.KEYS):
+    for each in described(cls, f"{name}." if name else ""):
         elsewhere = (not name and "." in each.name) or ".source." in each.name
         if elsewhere or each.name.removeprefix("bilm.") in repeated:
             continue  # in a table of its own
-        allowed = bounds.get(each.name.rpartition(".")[2], {})
-        limits = [BETWEEN[kind].format(value) for kind, value in allowed.items() if value is not None]
+        between = limits.get(each.name.rpartition(".")[2], {})
         default = "its file's" if each.default == REQUIRED else f"`{shown(each.default) or '[]'}`"
-        rows.append((f"`{each.name}`", default, "; ".join([each.meaning, *limits])))
+        limited = [BETWEEN[kind].format(value) for kind, value in between.items()]
+        rows.append((f"`{each.name}`", default, "; ".join([each.meaning, *limited])))
     return _table(("key", "default", "meaning"), rows)
 
 
@@ -122,7 +123,7 @@ def recipe() -> str:
     """The keys of a recipe of `pretrain`."""
     said = meanings(Recipe)
     rows = []
-    for each in fields(Recipe):
+    for each in fields_of(Recipe):
         required = each.default is not None and not isinstance(each.default, str | int | float | tuple | bool)
         default = "its file's" if required else f"`{_written(each.default)}`"
         rows.append((f"`recipe.{each.name}`", default, said.get(each.name, "")))

@@ -7,15 +7,14 @@ the biLM and the folders count.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from elmo_bench.configuration import pages, schema
-from elmo_bench.configuration.schema import RunConfig, key
+from elmo_bench.configuration.checks import Block, Flag, Text, defaults, fields, finite, key, valid
+from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits, yaml_text
@@ -24,85 +23,78 @@ from elmo_bench.system.terminal.console import choices
 
 def file(help: str) -> Any:
     """A key that names a file, which must be there; null where a format has no such file."""
-    return field(default=None, metadata={"help": help, "identity": False, "file": True})
+    return key(None, help, identity=None)
 
 
 def version(number: int) -> Any:
     """The key of a study's version."""
-    return key(number, "of the computation: raised when a change alters results", least=1)
+    return key(number, "of the computation: raised when a change alters results", ge=1)
 
 
-@dataclass
-class StudyConfig:
+class StudyConfig(Block):
     """What all studies share."""
 
     version: int = version(1)
     paper: Any = key(None, "the paper's figures: {QUANTITY: {ROW: FIGURE}}", identity=False)
     findings: Any = key([], "of the paper, that it decides (`configuration/tables.py`)", identity=False)
-    download: str | None = key(None, "where to get the data; shown in messages", identity=False)
-    licence: str | None = key(None, "of the data; shown in messages", identity=False)
+    download: Text | None = key(None, "where to get the data; shown in messages", identity=False)
+    licence: Text | None = key(None, "of the data; shown in messages", identity=False)
 
 
-@dataclass
 class NeighboursConfig(StudyConfig):
     """Table 4: the nearest neighbours of a word in its sentence."""
 
-    text: str | None = file("the corpus")
-    format: str = key("text", "text: a sentence a line; columns: a word a line", choices=("text", "columns"))
-    column: int = key(0, "of the words, from 0", least=0)
-    tokens: int | None = key(None, "read the corpus up to this many tokens; null: all", least=1)
-    number: int = key(10, "neighbours of a word in one layer", least=1)
+    text: Text | None = file("the corpus")
+    format: Literal["text", "columns"] = key("text", "text: a sentence a line; columns: a word a line")
+    column: int = key(0, "of the words, from 0", ge=0)
+    tokens: int | None = key(None, "read the corpus up to this many tokens; null: all", ge=1)
+    number: int = key(10, "neighbours of a word in one layer", ge=1)
     queries: Any = key([], "words of the table, each with its sentence: [{word, sentence}]")
 
 
-@dataclass
 class WsdConfig(StudyConfig):
     """Table 5: word senses by the nearest sense mean."""
 
-    format: str = key(
-        schema.MISSING,
-        "columns: word, POS, lemma, keys, sense numbers; xml: Raganato et al.; mini: generated",
-        choices=("columns", "xml", "mini"),
+    format: Literal["columns", "xml", "mini"] = key(
+        ..., "columns: word, POS, lemma, keys, sense numbers; xml: Raganato et al.; mini: generated"
     )
-    train: str | None = file("sentences with senses, whose means are taken")
-    test: str | None = file("sentences to disambiguate")
-    train_senses: str | None = file("senses of train: the gold key file (xml), or the list of senses (mini)")
-    test_senses: str | None = file("senses of test, likewise")
-    inventory: str | None = file("index.sense of WordNet: all sense keys and their numbers")
-    sentences: int | None = key(None, "read only so many sentences of each file; null: all", least=1)
-    controls: list[str] = key([], "further files in conf/bilm/")
+    train: Text | None = file("sentences with senses, whose means are taken")
+    test: Text | None = file("sentences to disambiguate")
+    train_senses: Text | None = file("senses of train: the gold key file (xml), or the list of senses (mini)")
+    test_senses: Text | None = file("senses of test, likewise")
+    inventory: Text | None = file("index.sense of WordNet: all sense keys and their numbers")
+    sentences: int | None = key(None, "read only so many sentences of each file; null: all", ge=1)
+    controls: list[Text] = key([], "further files in conf/bilm/")
     version: int = version(2)
 
 
-@dataclass
 class PosConfig(StudyConfig):
     """Table 6: parts of speech by a linear classifier on one layer."""
 
-    train: str | None = file("sentences with tags, in columns")
-    dev: str | None = file("selects the epoch")
-    test: str | None = file("is scored once")
-    word: int = key(0, "column of the words, from 0", least=0)
-    tags: Any = key(schema.MISSING, "columns of the tags, by the name of their set: {XPOS: 4}")
-    numbers: int | None = key(None, "column of token numbers: rows without a whole number are no token", least=0)
-    comment: str | None = key(None, "what a comment line starts with")
-    apart: bool = key(False, "a comment ends a sentence, and widths may differ between sentences")
-    sentences: int | None = key(None, "read only so many sentences of each file; null: all", least=1)
-    controls: list[str] = key([], "further files in conf/bilm/")
-    vectors: str | None = key(None, "a file in conf/vectors/: another control, left out where its files are not here")
-    seeds: int = key(3, "train each classifier with the seeds from 1 to this number", least=1)
-    epochs: int = key(10, "of which the best on dev is kept", least=1)
-    batch: int = key(512, "words in an update", least=1)
-    lr: float = key(1.0e-3, "learning rate of Adam", above=0)
+    train: Text | None = file("sentences with tags, in columns")
+    dev: Text | None = file("selects the epoch")
+    test: Text | None = file("is scored once")
+    word: int = key(0, "column of the words, from 0", ge=0)
+    tags: Any = key(..., "columns of the tags, by the name of their set: {XPOS: 4}")
+    numbers: int | None = key(None, "column of token numbers: rows without a whole number are no token", ge=0)
+    comment: Text | None = key(None, "what a comment line starts with")
+    apart: Flag = key(False, "a comment ends a sentence, and widths may differ between sentences")
+    sentences: int | None = key(None, "read only so many sentences of each file; null: all", ge=1)
+    controls: list[Text] = key([], "further files in conf/bilm/")
+    vectors: Text | None = key(None, "a file in conf/vectors/: another control, left out where its files are not here")
+    seeds: int = key(3, "train each classifier with the seeds from 1 to this number", ge=1)
+    epochs: int = key(10, "of which the best on dev is kept", ge=1)
+    batch: int = key(512, "words in an update", ge=1)
+    lr: float = key(1.0e-3, "learning rate of Adam", gt=0)
     version: int = version(2)
 
 
-@dataclass
 class OverlapConfig(StudyConfig):
     """What a text, such as that of a biLM, has in common with the tasks' dev and test sentences."""
 
-    task: str = key("all", "whose dev and test: a file in conf/task/, or all")
-    text: Any = key(schema.MISSING, "files, folders or patterns, one tokenized sentence a line")
-    words: int = key(13, "how many running words count as common", least=1)
+    task: Text = key("all", "whose dev and test: a file in conf/task/, or all")
+    text: Any = key(..., "files, folders or patterns, one tokenized sentence a line")
+    words: int = key(13, "how many running words count as common", ge=1)
 
 
 T = TypeVar("T", bound=StudyConfig)
@@ -120,16 +112,11 @@ def read(name: str, cls: type[T], arguments: Sequence[str]) -> tuple[RunConfig, 
         if typed.lstrip("+~").partition(".")[0] not in names(RunConfig):
             raise UserError(f"{typed}: there is no such key; {choices(typed, sorted(names(cls)))}")
     run = schema.typed(pages.compose([*others, "scale.only=null"]))  # a study may read the data of any task
-    try:
-        merged = OmegaConf.merge(OmegaConf.structured(cls), *_pages(name, run.scale.name), OmegaConf.from_dotlist(own))
-    except OmegaConfBaseException as error:
-        typed = next((one for one in own if one.partition("=")[0] == error.full_key), error.full_key)
-        raise UserError(f"{typed}: {pages.needed(str(error))}") from None
+    merged = OmegaConf.merge(defaults(cls), *_pages(name, run.scale.name), OmegaConf.from_dotlist(own))
     around = {"data_root": run.data_root, "generated": run.scale.folder, "study": merged}
     plain: Any = OmegaConf.to_container(OmegaConf.create(around).study, resolve=True)
-    settings = cls(**plain)
-    schema.check(settings)
-    return run, settings
+    finite(plain)
+    return run, valid(cls, plain)
 
 
 def _pages(name: str, scale: str) -> list[Any]:
@@ -141,18 +128,18 @@ def _pages(name: str, scale: str) -> list[Any]:
     return [yaml_text.read(path) for path in (folder / f"{name}.yaml", folder / name / f"{scale}.yaml")]
 
 
-def names(cls: type) -> set[str]:
+def names(cls: type[Block]) -> set[str]:
     """The keys of a study's settings."""
-    return {each.name for each in fields(cls)}
+    return {*fields(cls)}
 
 
 def files(settings: StudyConfig) -> dict[str, Path]:
     """The files that the settings name, by their keys."""
-    named = {each.name: getattr(settings, each.name) for each in fields(settings) if each.metadata.get("file")}
+    named = {name: getattr(settings, name) for name, field in fields(type(settings)).items() if field.json_schema_extra}
     return {name: Path(path) for name, path in named.items() if path is not None}
 
 
-def missing_data(run: RunConfig, settings: StudyConfig) -> list[str]:
+def missing_data(run: RunConfig, settings: StudyConfig) -> list[Text]:
     """What to say of data that are not here: one line, or one for each file."""
     if run.scale.maker is not None:
         return []

@@ -15,8 +15,8 @@ from glob import escape, glob
 from itertools import chain
 
 from elmo_bench.commands import usage
+from elmo_bench.commands.command import REQUIRED, Argument, Choice, Command
 from elmo_bench.system import places
-from elmo_bench.system.terminal.command import REQUIRED, Argument, Choice, Command
 
 FLAGS = ("-sc", "--shell_completion")
 LINE = "COMP_LINE"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from elmo_bench.commands.command import Argument, HelpSection, described, files, flag, settings, whole
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal.command import Argument, HelpSection, described, files, flag, settings, whole
 
 GROUPS = ("task", "scale", "bilm", "vectors", "trainer", "logger", "callbacks", "launcher", "sweeper", "sweep")
 ROOTS = (
@@ -82,9 +82,7 @@ def blocks() -> dict[str, type]:
 
 def keys() -> dict[str, list[Argument]]:
     """Every key of a run in these blocks, from the typed configuration."""
-    from elmo_bench.configuration.schema import KEYS
-
-    return {name: described(cls, f"{name}.", KEYS) for name, cls in blocks().items()}
+    return {name: described(cls, f"{name}.") for name, cls in blocks().items()}
 
 
 def all_keys() -> list[HelpSection]:

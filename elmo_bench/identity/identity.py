@@ -15,7 +15,7 @@ from elmo_bench.configuration.schema import Plain, RunConfig
 from elmo_bench.identity.settings import settings
 from elmo_bench.system.storage.hashing import fingerprint
 
-AROUND = ("hydra", "force", "debug", "table")  # keys that are no part of a stored configuration
+AROUND = ("hydra", "force", "debug", "table", "typed")  # keys that are no part of a stored configuration
 
 
 class Identity:
@@ -72,17 +72,6 @@ def relative(node: Any) -> Any:
     if isinstance(node, list):
         return [relative(value) for value in node]
     return f"<elsewhere>/{Path(node).name}" if isinstance(node, str) and os.path.isabs(node) else node
-
-
-def differences(one: Any, other: Any, prefix: str = "") -> Plain:
-    """Dotted keys at which two nested containers differ, with the value in the first."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        changed: Plain = {}
-        for name in sorted({*map(str, one), *map(str, other)}):
-            ours, theirs = ({str(key): value for key, value in each.items()}.get(name) for each in (one, other))
-            changed |= differences(ours, theirs, f"{prefix}{name}.")
-        return changed
-    return {} if one == other else {prefix.rstrip("."): one}
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -7,14 +7,13 @@ their decompressed content, files that the project makes itself by their recipe.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.configuration.schema import KEYS, Plain, RunConfig, VectorSetConfig
+from elmo_bench.configuration.schema import Plain, RunConfig, VectorSetConfig
 from elmo_bench.identity.makers import maker
 from elmo_bench.identity.vector_files import locate
 from elmo_bench.layers import model_folder
@@ -60,28 +59,32 @@ def relevant(run: RunConfig, whole: bool = False) -> Plain:
     """
     plain: Plain = {
         "seed": run.seed,
-        "scale": identifying(run.scale, whole),
-        "task": identifying(run.task, whole),
+        "scale": run.scale.identifying(whole),
+        "task": run.task.identifying(whole),
     }
-    plain["elmo"] = {"where": "none"} if run.baseline else identifying(run.elmo, whole)
+    plain["elmo"] = {"where": "none"} if run.baseline else run.elmo.identifying(whole)
     if not run.baseline:
-        plain["bilm"] = identifying(run.bilm, whole)
+        plain["bilm"] = run.bilm.identifying(whole)
     if run.trains_vectors:
-        plain["vectors"] = identifying(run.vectors, whole)
+        plain["vectors"] = run.vectors.identifying(whole)
     if run.sets:  # otherwise task.words says it all
-        sets = {name: identifying(block) | _files(block, run.vectors_root) for name, block in run.vectors.sets.items()}
+        sets = {name: block.identifying() | _files(block, run.vectors_root) for name, block in run.vectors.sets.items()}
         plain["vectors"] = {"source": "sets", "sets": dict(sorted(sets.items()))}
-    plain["trainer"] = identifying(run.trainer, whole)
-    if changing := {name: block for name, block in run.callbacks.items() if block and _changes(block)}:
-        plain["callbacks"] = changing
+    plain["trainer"] = run.trainer.identifying(whole)
+    if callbacks := changing(run):
+        plain["callbacks"] = callbacks
     if run.fraction != 1:
         plain["fraction"] = run.fraction
     return {key: value for key, value in plain.items() if value != {}}
 
 
-def _changes(block: Any) -> bool:
-    """Whether a callback may change what is trained: all but those that only watch."""
-    return not (isinstance(block, dict) and str(block.get("_target_")).rpartition(".")[2] in WATCHING)
+def changing(run: RunConfig) -> Plain:
+    """The callbacks that may change what is trained: all but those that only watch."""
+    return {
+        name: block
+        for name, block in run.callbacks.items()
+        if block and not (isinstance(block, dict) and str(block.get("_target_")).rpartition(".")[2] in WATCHING)
+    }
 
 
 def _files(block: VectorSetConfig, root: str | None) -> Plain:
@@ -89,28 +92,6 @@ def _files(block: VectorSetConfig, root: str | None) -> Plain:
     vectors, words = locate(block, root) or (None, None)
     files = {"table": vectors, "words": words}
     return {key: str(path.absolute()) for key, path in files.items() if path is not None}
-
-
-def identifying(block: Any, whole: bool = False) -> Plain:
-    """The values of a typed block that a result depends on and, unless `whole`, that differ from the default."""
-    values: Plain = {}
-    for each in dataclasses.fields(block):
-        value = getattr(block, each.name)
-        if dataclasses.is_dataclass(value):
-            value = identifying(value, whole)
-        if each.metadata.get("beside"):
-            values |= value
-        elif each.metadata.get("identity", True) and (whole or value != default(each)):
-            values[KEYS.get(each.name, each.name)] = value
-    return values
-
-
-def default(each: dataclasses.Field) -> Any:
-    """The default of a field; {} for a nested block, as `identifying` gives for a block of defaults."""
-    if each.default_factory is not dataclasses.MISSING:
-        made = each.default_factory()
-        return {} if dataclasses.is_dataclass(made) else made
-    return each.default
 
 
 class Files:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import pkgutil
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from elmo_bench.configuration.checks import fields
 from elmo_bench.configuration.schema import LayersConfig
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import LayersSource
@@ -17,7 +17,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.console import choices
 
 # Keys of a configuration file that say how to use or name a source; all others are arguments of the source.
-COMMON = tuple(each.name for each in dataclasses.fields(LayersConfig))
+COMMON = tuple(fields(LayersConfig))
 # Keys that say how its files are made: arguments only of a source that takes them.
 MAKING = "like", "seed", "parent", "tuning"
 
@@ -32,7 +32,7 @@ def open_source(
     """Builds the source that a `bilm:` block names.
 
     Args:
-        block: a mapping or a dataclass: `_target_` is the dotted name of the source's class; keys not in `COMMON` are
+        block: a mapping or a typed block: `_target_` is the dotted name of the source's class; keys not in `COMMON` are
             its arguments.
         device: where the source computes; a cache is not moved with the model.
         cache_root: contains the cache in its folder `activations`.
@@ -43,7 +43,7 @@ def open_source(
         UserError: the class does not exist, the block has keys that it does not accept or lacks required ones, or the
             files cannot be read or do not match `check_sha256`.
     """
-    settings = dataclasses.asdict(block) if dataclasses.is_dataclass(block) else dict(block)  # type: ignore[arg-type]
+    settings = block.plain() if isinstance(block, LayersConfig) else dict(block)
     arguments = own_arguments(settings)
     source = source_class(settings["_target_"])(**arguments)
     if check_sha256 is not None and source.sha256 != check_sha256:

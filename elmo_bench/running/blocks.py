@@ -106,7 +106,7 @@ def _check_numbers(name: str, value: Any, annotation: str) -> None:
         if each is None and "None" in annotation:
             continue
         if other:
-            checks.number(each, name, 0, 1 if "dropout" in name.rpartition(".")[2] else None)
+            checks.number(each, name, ge=0, **({"lt": 1} if "dropout" in name.rpartition(".")[2] else {}))
         else:
             checks.whole(each, name, 1)
 

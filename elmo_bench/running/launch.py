@@ -110,7 +110,8 @@ def describe(run: RunConfig, identity: Identity, cfg: DictConfig) -> Description
     """What is known of a run before it starts."""
     machine.commit()  # read now, once: the code of a run is that of its start, whatever is pulled while it trains
     config: Any = OmegaConf.to_container(cfg, resolve=True)
-    config.pop("table", None)
+    for key in ("table", "typed"):
+        config.pop(key, None)
     return Description(identity, run.arm, variant(run), config, placeless(cfg))
 
 
@@ -166,7 +167,7 @@ def _check(run: RunConfig, folder: Path) -> Typed:
 
     check_blocks(run.task)
     device = check_machine(run.trainer)
-    if (fewest := run.trainer.lightning.get("min_epochs", 0)) > (most := run.task.fit.epochs):
+    if (fewest := run.trainer.min_epochs or 0) > (most := run.task.fit.epochs):
         raise UserError(f"trainer.min_epochs={fewest}: more than task.fit.epochs={most}; lower it, or raise that")
     set_up(run.trainer)
     rehearse(run.task, device)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from elmo_bench.configuration import pages, schema
@@ -201,13 +200,13 @@ def _configs(points: Sequence[Point]) -> list[RunConfig]:
     """
     first, last = (schema.typed(pages.compose(point.overrides)) for point in (points[0], points[-1]))
     if _is_seed_of(last, first):
-        return [replace(first, seed=point.seed) for point in points]
+        return [first.model_copy(update={"seed": point.seed}) for point in points]
     return [schema.typed(pages.compose(point.overrides)) for point in points]
 
 
 def _is_seed_of(other: RunConfig, first: RunConfig) -> bool:
     """Whether two runs differ in their seed alone."""
-    return replace(first, seed=other.seed) == other
+    return first.model_copy(update={"seed": other.seed}) == other
 
 
 def _named(points: Sequence[Point], configs: Sequence[RunConfig]) -> dict[Point, Planned]:

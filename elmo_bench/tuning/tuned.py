@@ -11,7 +11,7 @@ from elmo_bench.bilm.card import CARD, check_folder, read_card
 from elmo_bench.bilm.lm import has_softmax, softmax_files
 from elmo_bench.configuration.schema import Places, TunedConfig
 from elmo_bench.identity.makers import maker
-from elmo_bench.identity.settings import Files, identifying
+from elmo_bench.identity.settings import Files
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.hashing import fingerprint, sha256
@@ -49,7 +49,7 @@ class TunedBilm:
         """The numbers, the text as the task's reader makes it, and the parent's files or own recipe."""
         text = {**self.tuning.reader, **(self.tuning.text or {})}
         parent = self._files() if self.parent is None else self.parent.recipe()
-        return {"tuned": VERSION, **identifying(self.tuning), "text": text, "parent": parent}
+        return {"tuned": VERSION, **self.tuning.identifying(), "text": text, "parent": parent}
 
     def make(self, force: bool = False) -> Path:
         """The folder of the tuned biLM.

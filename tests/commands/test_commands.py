@@ -16,12 +16,7 @@ from omegaconf import OmegaConf
 
 from elmo_bench import __main__, __version__
 from elmo_bench.commands import completion
-from elmo_bench.configuration import pages, schema
-from elmo_bench.identity.identity import Identity
-from elmo_bench.records import store
-from elmo_bench.system import places
-from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal.command import (
+from elmo_bench.commands.command import (
     Argument,
     Choice,
     Command,
@@ -30,6 +25,11 @@ from elmo_bench.system.terminal.command import (
     printed,
     whole,
 )
+from elmo_bench.configuration import pages, schema
+from elmo_bench.identity.identity import Identity
+from elmo_bench.records import store
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
 from tests.conftest import PATIENCE
 from tests.drill import documents
 

@@ -4,9 +4,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from elmo_bench.commands.command import Argument, Choice, Command, flag, several, whole
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal.command import Argument, Choice, Command, flag, several, whole
 
 COMMAND = Command(
     (

@@ -9,7 +9,7 @@ import torch
 from hydra.errors import HydraException
 
 from elmo_bench.configuration import lightning, schema
-from elmo_bench.configuration.schema import TRAINERS_OWN
+from elmo_bench.configuration.schema import LIGHTNING, TrainerConfig
 from elmo_bench.identity.identity import Identity
 from elmo_bench.records import store
 from elmo_bench.running import launch
@@ -37,13 +37,10 @@ def typed(bench, *changes: str) -> schema.RunConfig:
 
 def test_every_argument_of_lightnings_trainer_is_passed_on_or_answered():
     arguments = {*inspect.signature(pl.Trainer).parameters}
-    ours = lightning.PASSED | lightning.AROUND | lightning.ANSWERS | dict.fromkeys(TRAINERS_OWN)
-    assert arguments - {*ours} == set()
-    assert {*lightning.PASSED, *lightning.AROUND, *lightning.ANSWERS} <= arguments
-    defaults = {name: inspect.signature(pl.Trainer).parameters[name].default for name in ours if name in arguments}
-    told = lightning.PASSED | lightning.AROUND
-    assert {name: defaults[name] for name in told} == told
-    assert not {*told} & {*TRAINERS_OWN}  # a message lists each once
+    assert arguments - {*TrainerConfig.model_fields} - {*lightning.ANSWERS} == set()
+    assert {*lightning.ANSWERS} - {"gpu"} | {*LIGHTNING} <= arguments
+    defaults = {name: inspect.signature(pl.Trainer).parameters[name].default for name in LIGHTNING}
+    assert defaults == {name: getattr(TrainerConfig(), name) for name in LIGHTNING}
 
 
 @pytest.mark.parametrize(("change", "told"), [
@@ -81,8 +78,8 @@ def test_a_group_is_chosen_by_a_file(bench, change, told):
 
 
 def test_null_is_lightnings_default(bench):
-    trainer = typed(bench, *(f"trainer.{name}=null" for name in lightning.PASSED | lightning.AROUND)).trainer
-    assert (trainer.lightning, trainer.around) == ({}, {})
+    trainer = typed(bench, *(f"trainer.{name}=null" for name in LIGHTNING)).trainer
+    assert trainer == typed(bench).trainer
 
 
 @pytest.mark.parametrize(("short", "name"), [*lightning.PRECISIONS.items()])

@@ -12,11 +12,11 @@ from elmo_bench.bilm.kernels import checked
 from elmo_bench.bilm.kernels.lstm import CompiledDirections
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining.recipe import Recipe
+from elmo_bench.commands.command import several
 from elmo_bench.commands.machine.bench import PARTS
 from elmo_bench.speed import bench, cases, device, encode, growth, memory, pretraining, steps, tables
 from elmo_bench.speed.bound import batch_flops, encoder_flops, lstm_flops
 from elmo_bench.speed.inputs import official, read_sentences
-from elmo_bench.system.terminal.command import several
 from tests.reference_bilm import PLAIN, SIZES, STRANGE, near, write_random
 
 pytestmark = pytest.mark.slow

@@ -81,12 +81,12 @@ class Recipe:
         for name in ("vocabulary", "tokens", "rows", "steps", "negatives", "warmup"):
             checks.whole(getattr(self, name), f"recipe.{name}", 1, 2**53)
         checks.whole(self.seed, "recipe.seed", 0)
-        checks.number(self.lr, "recipe.lr", **({"above": 0} if self.parent is None else {"least": 0}))
+        checks.number(self.lr, "recipe.lr", **({"gt": 0} if self.parent is None else {"ge": 0}))
         for name in ("clip", "softmax_lr", "accumulator", "loss_times"):
-            checks.number(getattr(self, name), f"recipe.{name}", above=0)
-        checks.number(self.dropout, "recipe.dropout", 0, 1)
+            checks.number(getattr(self, name), f"recipe.{name}", gt=0)
+        checks.number(self.dropout, "recipe.dropout", ge=0, lt=1)
         for beta in self.betas:
-            checks.number(beta, "recipe.betas", 0, 1)
+            checks.number(beta, "recipe.betas", ge=0, lt=1)
         if len(self.betas) != 2:
             raise UserError(f"recipe.betas={list(self.betas)}: two numbers are needed")
         for listed in (self.text, self.heldout):

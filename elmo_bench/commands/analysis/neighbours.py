@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from elmo_bench.commands.analysis.usage import BY_SCALE, NOTES, STUDY, keys, show
+from elmo_bench.commands.command import Argument, Command
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal.command import Argument, Command
 
 COMMAND = Command(
     (

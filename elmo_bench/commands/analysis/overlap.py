@@ -6,7 +6,7 @@ import sys
 
 from elmo_bench.commands import usage
 from elmo_bench.commands.analysis.usage import keys, show
-from elmo_bench.system.terminal.command import Command
+from elmo_bench.commands.command import Command
 
 COMMAND = Command(
     (usage.SCALE, *usage.ROOTS),

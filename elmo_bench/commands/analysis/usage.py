@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from elmo_bench.commands.command import Argument, Command, HelpSection, described, files, flag, settings
 from elmo_bench.commands.usage import OVERRIDES, ROOTS, SCALE
-from elmo_bench.system.terminal.command import Argument, Command, HelpSection, described, files, flag, settings
 
 if TYPE_CHECKING:  # `--help` does not import it
     from elmo_bench.records.studies import StudyRecord

@@ -10,10 +10,10 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from elmo_bench.commands import usage
+from elmo_bench.commands.command import Argument, Command, files, flag
 from elmo_bench.configuration import checks, pages
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal.command import Argument, Command, files, flag
 from elmo_bench.system.terminal.console import choices
 
 COMMAND = Command(
@@ -95,7 +95,7 @@ def main() -> None:
         raise UserError(f"no training text: give {places.DATA_ROOT}, a folder that contains lm/")
     if cfg.stop is not None:
         checks.whole(cfg.stop, "stop", 0)
-    checks.number(cfg.every, "every", 0)
+    checks.number(cfg.every, "every", ge=0)
     for name in ("compile", "force"):
         checks.one_of(cfg[name], name, (True, False))
     output, root = Path(cfg.output), Path(cfg.root).absolute()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 
 from elmo_bench.commands import usage
+from elmo_bench.commands.command import Argument, Command, files, flag
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal.command import Argument, Command, files, flag
 
 COMMAND = Command(
     (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from elmo_bench.commands.command import Argument, Command, whole
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import replacing
-from elmo_bench.system.terminal.command import Argument, Command, whole
 
 COMMAND = Command(
     (

@@ -9,9 +9,9 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from elmo_bench.commands.command import Argument, Command
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal.command import Argument, Command
 
 if TYPE_CHECKING:  # --help is quick without it
     from elmo_bench.records.record import Record

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from elmo_bench.commands.command import Argument, Command
 from elmo_bench.reporting.section import Section
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal.command import Argument, Command
 
 COMMAND = Command(
     (Argument("results_root", "folder with runs/; by default results/own/", None, "FOLDER"),),

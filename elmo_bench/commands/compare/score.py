@@ -12,11 +12,11 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
+from elmo_bench.commands.command import DATA, Argument, Command
 from elmo_bench.configuration import pages
 from elmo_bench.system import code
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files, json_text
-from elmo_bench.system.terminal.command import DATA, Argument, Command
 
 COMMAND = Command(
     (

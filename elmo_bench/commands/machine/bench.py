@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from elmo_bench.commands.command import Argument, Command, HelpSection, flag, several
 from elmo_bench.system import machine, places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files, json_text
-from elmo_bench.system.terminal.command import Argument, Command, HelpSection, flag, several
 
 PARTS = {
     "encode": "words to layers: against the best matrix product, a reference, the path without compiled functions, and "

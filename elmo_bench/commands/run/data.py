@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from elmo_bench.commands.command import Argument, Choice, Command, whole
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal.command import Argument, Choice, Command, whole
 
 COMMAND = Command(
     (

@@ -9,11 +9,11 @@ from __future__ import annotations
 import sys
 
 from elmo_bench.commands import usage
+from elmo_bench.commands.command import Command
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity import makers
 from elmo_bench.identity.missing import check_files
 from elmo_bench.running.blocks import check_blocks
-from elmo_bench.system.terminal.command import Command
 
 COMMAND = Command(
     (usage.TASK, usage.SCALE, usage.ARM, *usage.ROOTS),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from elmo_bench.commands.command import Argument, Command, flag
 from elmo_bench.sweeps import queued
 from elmo_bench.system import places
-from elmo_bench.system.terminal.command import Argument, Command, flag
 
 COMMAND = Command(
     (

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 
 from elmo_bench.commands import usage
+from elmo_bench.commands.command import Argument, Command, flag, whole
 from elmo_bench.commands.compare import report
 from elmo_bench.records import store
 from elmo_bench.records.query import is_context_control, is_main
@@ -19,7 +20,6 @@ from elmo_bench.sweeps.local import SweepOutcome
 from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal.command import Argument, Command, flag, whole
 
 COMMAND = Command(
     (

@@ -6,13 +6,13 @@ import sys
 from collections.abc import Sequence
 
 from elmo_bench.commands import usage
+from elmo_bench.commands.command import Argument, Command, whole
 from elmo_bench.commands.compare import report
 from elmo_bench.reporting.tables import paper
 from elmo_bench.sweeps import request
 from elmo_bench.sweeps.local import run_missing
 from elmo_bench.sweeps.plan import plan
 from elmo_bench.system import places
-from elmo_bench.system.terminal.command import Argument, Command, whole
 
 COMMAND = Command(
     (

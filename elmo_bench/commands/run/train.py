@@ -7,10 +7,10 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from elmo_bench.commands import usage
+from elmo_bench.commands.command import Argument, Command, whole
 from elmo_bench.system import children, places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
-from elmo_bench.system.terminal.command import Argument, Command, whole
 
 if TYPE_CHECKING:  # `--help` does not import it
     from omegaconf import DictConfig
@@ -70,7 +70,7 @@ def main() -> None:
         from elmo_bench.running.launch import train  # not for `--cfg job`, nor for a wrong key
 
         try:
-            record = train(settled(cfg))
+            record = train(settled(cfg, HydraConfig.get().overrides.task))
         except Exception as error:
             if not _in_process() or console.explain(error) is None:
                 raise

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from elmo_bench.commands.command import Argument, Choice, Command, whole
 from elmo_bench.commands.usage import BILM_FILES, bilm_files
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal.command import Argument, Choice, Command, whole
 
 if TYPE_CHECKING:  # `--help` does not import it
     from elmo_bench.bilm import BiLM

@@ -8,13 +8,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from elmo_bench.commands.command import Argument, Choice, Command, whole
 from elmo_bench.commands.usage import BILM_FILES, bilm_files
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import explained
 from elmo_bench.system.storage import json_text, outputs
 from elmo_bench.system.storage.disk import steady
 from elmo_bench.system.storage.files import open_text, replacing
-from elmo_bench.system.terminal.command import Argument, Choice, Command, whole
 
 if TYPE_CHECKING:  # `--help` does not import them
     from torch import Tensor

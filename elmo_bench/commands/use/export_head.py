@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from elmo_bench.commands.command import Argument, Command
 from elmo_bench.system import places
-from elmo_bench.system.terminal.command import Argument, Command
 
 COMMAND = Command(
     (

@@ -7,8 +7,8 @@ import sys
 
 from omegaconf import OmegaConf
 
+from elmo_bench.commands.command import DATA, Argument, Choice, Command, HelpSection, whole
 from elmo_bench.system import code
-from elmo_bench.system.terminal.command import DATA, Argument, Choice, Command, HelpSection, whole
 from elmo_bench.trained.prediction import predict
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
-from types import UnionType
-from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError, as_typed
 from elmo_bench.system.storage import limits, outputs
 from elmo_bench.system.terminal import console
+
+if TYPE_CHECKING:  # `--help` of a command without configuration does not import it
+    from elmo_bench.configuration.checks import Block
 
 T = TypeVar("T")
 HELP = ("--help", "-h")
@@ -236,31 +238,22 @@ def flag(text: str) -> bool:
 # Help for settings that dataclasses declare.
 
 
-def described(schema: type, prefix: str = "", names: Mapping[str, str] | None = None) -> list[Argument]:
-    """The keys of a dataclass as arguments, those of nested dataclasses as `outer.inner`.
+def described(block: type[Block], prefix: str = "") -> list[Argument]:
+    """The keys of a block as arguments, those of inner blocks as `outer.inner`; keys without a meaning are left out."""
+    from elmo_bench.configuration.checks import allowed, fields, inner
 
-    A field's metadata "help" is its meaning, to which the allowed values are added, its metadata "choices". Fields
-    without a meaning are left out.
-
-    Args:
-        schema: the dataclass.
-        prefix: of all names, including its dot.
-        names: other names of fields, such as "lambda", which cannot be a field.
-    """
-    hints, arguments = get_type_hints(schema), []
-    for each in fields(schema):
-        name = prefix + (names or {}).get(each.name, each.name)
-        hint = hints[each.name]
-        parts = get_args(hint) if isinstance(hint, UnionType) else [hint]  # a block may be optional
-        if block := next((part for part in parts if isinstance(part, type) and is_dataclass(part)), None):
-            arguments += described(block, f"{name}.", names)
-        elif meaning := each.metadata.get("help"):
-            values = each.metadata.get("choices")
-            listed = f" ({', '.join(map(shown, values))})" if values else ""
-            default, known = _default(each), values or ((True, False) if hint is bool else ())
+    arguments: list[Argument] = []
+    for name, field in fields(block).items():
+        if below := inner(field.annotation):
+            arguments += described(below, f"{prefix}{name}.")
+        elif field.description:
+            values = allowed(field.annotation)
+            words = {*values} - {None, True, False}
+            listed = f" ({', '.join(map(shown, values))})" if words else ""
+            default = REQUIRED if field.is_required() else field.default
             shape = "null" if default is None else "VALUE"
-            parse = Choice(*map(shown, known)) if known else str
-            arguments.append(Argument(name, meaning + listed, default, shape, parse))
+            parse = Choice(*map(shown, values)) if values else str
+            arguments.append(Argument(f"{prefix}{name}", field.description + listed, default, shape, parse))
     return arguments
 
 
@@ -273,12 +266,6 @@ def files(groups: Sequence[str]) -> HelpSection:
     """A section of the help that lists the configuration files of each group."""
     listed = [(f"{group}=", ", ".join(places.named(group))) for group in groups]
     return HelpSection("Configuration files", [line for line in listed if line[1]])
-
-
-def _default(field: Any) -> Any:
-    if field.default_factory is not MISSING:
-        return field.default_factory()
-    return REQUIRED if field.default is MISSING else field.default
 
 
 def shown(value: Any) -> str:
