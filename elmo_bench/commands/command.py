@@ -6,15 +6,15 @@ import sys
 import textwrap
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
+from pydantic import AfterValidator, Field
+
+from elmo_bench.configuration.checks import Block, allowed, fields, inner, read
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError, as_typed
-from elmo_bench.system.storage import limits, outputs
+from elmo_bench.system.storage import outputs
 from elmo_bench.system.terminal import console
-
-if TYPE_CHECKING:  # `--help` of a command without configuration does not import it
-    from elmo_bench.configuration.checks import Block
 
 T = TypeVar("T")
 HELP = ("--help", "-h")
@@ -36,14 +36,14 @@ class Argument:
         meaning: one line of help.
         default: the parsed value if the argument is not given; None: no value; REQUIRED: it must be given.
         value: placeholder for the value if there is no default to show, as in gold=FILE.
-        parse: makes the value from its text; raises `ValueError` with what is expected.
+        kind: its type.
     """
 
     name: str
     meaning: str
     default: Any = REQUIRED
     value: str = "VALUE"
-    parse: Callable[[str], Any] = str
+    kind: Any = str
 
     @property
     def names_files(self) -> bool:
@@ -55,18 +55,12 @@ class Argument:
         """`gold=FILE`, or `state=warm` with the default."""
         return f"{self.name}={self.value if self.default in (REQUIRED, None) else shown(self.default)}"
 
-    def read(self, text: str) -> Any:
-        """The value. Raises `UserError` if the text is not valid."""
-        try:
-            return self.parse(text)
-        except ValueError as error:
-            raise UserError(f"{self.name}={text}: {error}") from None
 
 
 DATA = Argument(
     "task.data.KEY", "how files are read, as in training: columns, labels, word_column, tag_names ...", None
 )
-DEBUG = Argument("debug", "show the traceback of an error", False, parse=lambda text: flag(text))
+DEBUG = Argument("debug", "show the traceback of an error", False, kind=bool)
 
 
 class HelpSection(NamedTuple):
@@ -130,7 +124,7 @@ class Command:
                 continue
             if key not in known:
                 raise UserError(f"{key}: there is no such argument; {console.choices(key, [*known])}")
-            values[key] = known[key].read(value)
+            values[key] = read(known[key].kind, value, key)
         required = [argument.name for argument in self.arguments if argument.default == REQUIRED]
         if missing := [f"{name}=..." for name in required if values[name] in (REQUIRED, "")]:
             raise UserError(f"missing argument{'s' * (len(missing) > 1)} {', '.join(missing)}")
@@ -154,7 +148,7 @@ class Command:
         for argument in argv:
             key, equals, value = argument.partition("=")
             if (name := key.removeprefix("+")) in own and equals:
-                values[name] = own[name].read(value)
+                values[name] = read(own[name].kind, value, name)
             else:
                 others.append(argument)
         return values, others
@@ -194,32 +188,13 @@ def _plain(typed: Sequence[str]) -> dict[str, Any]:
 # Parsers of values.
 
 
-def whole(least: int = 0, most: int | None = None) -> Callable[[str], int]:
-    """Parses a whole number within limits."""
-
-    def parse(text: str) -> int:
-        digits = text.isascii() and text.isdecimal() and len(text) <= limits.DIGITS
-        if not digits or int(text) < least or (most is not None and int(text) > most):
-            raise ValueError(f"a whole number from {least}" + ("" if most is None else f" to {most}"))
-        return int(text)
-
-    return parse
+def whole(least: int = 0, most: int | None = None) -> Any:
+    """A whole number within limits."""
+    return Annotated[int, Field(ge=least, le=most)]
 
 
-class Choice:
-    """Parses one of a few words."""
-
-    def __init__(self, *known: str):
-        self.known = known
-
-    def __call__(self, text: str) -> str:
-        if text not in self.known:
-            raise ValueError(f"choose from {', '.join(self.known)}")
-        return text
-
-
-def several(known: Collection[str]) -> Callable[[str], list[str]]:
-    """Parses some of a few words, with commas between them; they come in the order in which they are known."""
+def several(known: Collection[str]) -> Any:
+    """Some of a few words, with commas between them; they come in the order in which they are known."""
 
     def parse(text: str) -> list[str]:
         for name in (names := text.split(",")):
@@ -227,12 +202,7 @@ def several(known: Collection[str]) -> Callable[[str], list[str]]:
                 raise ValueError(f"there is no part {name}; {console.choices(name, [*known])}")
         return [name for name in known if name in names]
 
-    return parse
-
-
-def flag(text: str) -> bool:
-    """Parses true or false, for which Hydra takes 1 and 0 as well."""
-    return Choice("true", "false")({"1": "true", "0": "false"}.get(text, text)) == "true"
+    return Annotated[str, AfterValidator(parse)]
 
 
 # Help for settings that dataclasses declare.
@@ -240,8 +210,6 @@ def flag(text: str) -> bool:
 
 def described(block: type[Block], prefix: str = "") -> list[Argument]:
     """The keys of a block as arguments, those of inner blocks as `outer.inner`; keys without a meaning are left out."""
-    from elmo_bench.configuration.checks import allowed, fields, inner
-
     arguments: list[Argument] = []
     for name, field in fields(block).items():
         if below := inner(field.annotation):
@@ -252,8 +220,7 @@ def described(block: type[Block], prefix: str = "") -> list[Argument]:
             listed = f" ({', '.join(map(shown, values))})" if words else ""
             default = REQUIRED if field.is_required() else field.default
             shape = "null" if default is None else "VALUE"
-            parse = Choice(*map(shown, values)) if values else str
-            arguments.append(Argument(f"{prefix}{name}", field.description + listed, default, shape, parse))
+            arguments.append(Argument(f"{prefix}{name}", field.description + listed, default, shape, field.annotation))
     return arguments
 
 

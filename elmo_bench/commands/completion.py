@@ -15,7 +15,8 @@ from glob import escape, glob
 from itertools import chain
 
 from elmo_bench.commands import usage
-from elmo_bench.commands.command import REQUIRED, Argument, Choice, Command
+from elmo_bench.commands.command import REQUIRED, Argument, Command, shown
+from elmo_bench.configuration.checks import allowed
 from elmo_bench.system import places
 
 FLAGS = ("-sc", "--shell_completion")
@@ -63,4 +64,4 @@ def _values(argument: Argument, begun: str) -> list[str]:
     if argument.name in GROUPS:
         default = [] if argument.default in (None, REQUIRED) else [argument.default]
         return [*places.named(GROUPS[argument.name]), *default]
-    return [*argument.parse.known] if isinstance(argument.parse, Choice) else []
+    return [shown(value) for value in allowed(argument.kind)]

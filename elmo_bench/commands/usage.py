@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.commands.command import Argument, HelpSection, described, files, flag, settings, whole
+from elmo_bench.commands.command import Argument, HelpSection, described, files, settings, whole
 from elmo_bench.system.errors import UserError
 
 GROUPS = ("task", "scale", "bilm", "vectors", "trainer", "logger", "callbacks", "launcher", "sweeper", "sweep")
@@ -32,8 +32,8 @@ ROOTS = (
         "FOLDER",
     ),
 )
-RUN = Argument("run", "false: only the table of what is recorded", True, parse=flag)
-FORCE = Argument("force", "train again although there is a record", False, parse=flag)
+RUN = Argument("run", "false: only the table of what is recorded", True, kind=bool)
+FORCE = Argument("force", "train again although there is a record", False, kind=bool)
 TASK = Argument("task", "the benchmark, a file in conf/task/", "ner")
 SCALE = Argument("scale", "data and biLM: mini (generated here), open or paper", "mini")
 ARM = Argument("arm", "elmo, or baseline: without ELMo, as elmo.where=none", "elmo")
@@ -93,5 +93,5 @@ def all_keys() -> list[HelpSection]:
 
 JOBS = Argument(
     "jobs", "how many runs are trained at a time; by default two, on two cores without a GPU", None, "N",
-    parse=whole(1, 1000),
+    kind=whole(1, 1000),
 )  # fmt: skip

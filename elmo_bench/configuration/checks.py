@@ -5,7 +5,8 @@ A message names the key and the value as they are typed, and says what the key m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from types import UnionType
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
@@ -56,15 +57,15 @@ def key(default: Any = ..., help: str | None = "", identity: bool | None = True,
     return Field(default, description=help, **marks, **bounds)
 
 
-def fields(block: type[Block]) -> dict[str, FieldInfo]:
+def fields(block: Any) -> dict[str, FieldInfo]:
     """The fields of a block by the names of their keys."""
-    return {field.alias or name: field for name, field in block.model_fields.items()}
+    return {field.alias or name: field for name, field in block.__pydantic_fields__.items()}
 
 
 def inner(annotation: Any) -> type[Block] | None:
     """The block that a key holds, which may be null."""
     kinds = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
-    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Block)), None)
+    return next((kind for kind in kinds if hasattr(kind, "__pydantic_fields__")), None)
 
 
 def defaults(block: type[Block]) -> dict[str, Any]:
@@ -80,18 +81,30 @@ def defaults(block: type[Block]) -> dict[str, Any]:
 
 def valid(block: type[B], plain: Any, prefix: str = "") -> B:
     """A block from plain containers. Raises `UserError` for a key that it lacks, or a value that is not allowed."""
-    try:
-        return block.model_validate(plain)
-    except ValidationError as error:
-        raise UserError(_told(error, block, prefix)) from None
+    return check(block, plain, prefix)
 
 
 def check(kind: Any, value: Any, name: str) -> Any:
-    """The value of a key that is declared elsewhere. Raises `UserError` if it is not of this type."""
+    """The value of a key. Raises `UserError` if it is not of this type."""
+    return _checked(_adapter(kind).validate_python, kind, value, name)
+
+
+def read(kind: Any, text: str, name: str) -> Any:
+    """The value that a text stands for. Raises `UserError` if it is not of this type."""
+    return _checked(_adapter(kind).validate_strings, kind, text, name)
+
+
+def _checked(validate: Callable[[Any], Any], kind: Any, value: Any, name: str) -> Any:
     try:
-        return TypeAdapter(kind, config=STRICT).validate_python(value)
+        return validate(value)
     except ValidationError as error:
         raise UserError(_told(error, kind, name)) from None
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter:
+    typed = hasattr(kind, "__pydantic_fields__")  # a block has a configuration of its own
+    return TypeAdapter(kind) if typed else TypeAdapter(kind, config=STRICT)
 
 
 def _told(error: ValidationError, kind: Any, prefix: str) -> str:
@@ -106,19 +119,22 @@ def _told(error: ValidationError, kind: Any, prefix: str) -> str:
             parts: tuple[Any, ...] = get_args(field.annotation) or (Any,)
             field = FieldInfo.from_annotation(parts[-1])
     name = ".".join(filter(None, [prefix, *map(str, fault["loc"])]))
-    if fault["type"] == "extra_forbidden":
-        typed = [name for name, field in known.items() if field.description is not None]
-        return f"{name}: there is no such key; {console.choices(str(fault['loc'][-1]), typed)}{block.hint}"
+    if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        typed = [name for name, field in known.items() if field.description is not None or not field.exclude]
+        listed = console.choices(str(fault["loc"][-1]), typed)
+        return f"{name}: there is no such key; {listed}{getattr(block, 'hint', '')}"
     if fault["type"] == "missing":
         return f"no value for {name}; give it as key=value"
-    own = fault.get("ctx", {}).get("error")
+    own = fault.get("ctx", {}).get("error") if fault["type"] == "value_error" else None
+    if own and inner(field.annotation):
+        return f"{name}: {own}"
     return f"{name}={as_typed(fault['input'])}: {own or needed(field, fault['input'], fault['type'])}"
 
 
 def needed(field: FieldInfo, value: Any, fault: str = "") -> str:
     """What a key may be, in words."""
     if words := allowed(field.annotation):
-        return f"choose from {', '.join(map(as_typed, words))}"
+        return console.choices(str(value), [*map(as_typed, words)])
     if value is None:
         return "a value is needed, not null"
     kinds = [field.annotation, *get_args(field.annotation)]

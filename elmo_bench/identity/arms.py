@@ -17,7 +17,7 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 
 # Where files lie; their content tells runs apart, by its digests in the settings.
-PLACES = {*composing.FILES, *composing.DATA, "bilm._target_", "bilm.name"}
+PLACES = {*composing.FILES, *composing.DATA, "bilm._target_", "bilm.name", "seed"}
 FILE = "task.words.path"
 
 
@@ -81,7 +81,7 @@ def matters(run: RunConfig, key: str) -> bool:
             if field is None or (field.exclude and not field.json_schema_extra):
                 return False
         block = _value(block, part)
-    return key != "seed"
+    return True
 
 
 def _value(node: Any, key: str) -> Any:

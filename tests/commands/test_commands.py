@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Literal
 
 import h5py
 import pytest
@@ -18,10 +19,8 @@ from elmo_bench import __main__, __version__
 from elmo_bench.commands import completion
 from elmo_bench.commands.command import (
     Argument,
-    Choice,
     Command,
     HelpSection,
-    flag,
     printed,
     whole,
 )
@@ -208,9 +207,9 @@ def test_help_errors_recorded_runs_and_scores_load_nothing_that_trains(tmp_path)
 def declared(**changes) -> Command:
     arguments = (
         Argument("gold", "right answers", value="FILE"),
-        Argument("group", "lines at once", 8, parse=whole(1, 99)),
-        Argument("state", "at first", "warm", parse=Choice("zero", "warm")),
-        Argument("write", "keep", False, parse=flag),
+        Argument("group", "lines at once", 8, kind=whole(1, 99)),
+        Argument("state", "at first", "warm", kind=Literal["zero", "warm"]),
+        Argument("write", "keep", False, kind=bool),
         Argument("root", "where", None, "FOLDER"),
     )
     return Command(arguments, **changes)

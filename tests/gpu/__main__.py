@@ -3,20 +3,21 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
-from elmo_bench.commands.command import Argument, Choice, Command, flag, several, whole
+from elmo_bench.commands.command import Argument, Command, several, whole
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 
 COMMAND = Command(
     (
-        Argument("device", "cuda; cpu: the same parts at reduced sizes", "cuda", parse=Choice("cuda", "cpu")),
-        Argument("limit", "seconds for all parts; the same command goes on with the rest", 480, parse=whole(1)),
+        Argument("device", "cuda; cpu: the same parts at reduced sizes", "cuda", kind=Literal["cuda", "cpu"]),
+        Argument("limit", "seconds for all parts; the same command goes on with the rest", 480, kind=whole(1)),
         Argument("only", "parts, with commas between them, as tests,steps.ner; by default all", None, "PART,..."),
         Argument("data_root", "folder of the open data, for rows of real text; also DATA_ROOT", None, "FOLDER"),
         Argument("rows", "folder of rows that were chosen with choose=, where there are no data", None, "FOLDER"),
         Argument("choose", "choose rows for rows= from the data, write them to this folder, and end", None, "FOLDER"),
-        Argument("force", "do again what is done", False, parse=flag),
+        Argument("force", "do again what is done", False, kind=bool),
         Argument("results_root", "where gpu.json and gpu.md are written; by default results/own/", None, "FOLDER"),
     ),
     (
@@ -52,7 +53,7 @@ def main() -> None:
 
     rows = Path(given["rows"]) if given["rows"] else None
     parts = run.parts(place.type)
-    only = Argument("only", "", parse=several(parts)).read(given["only"]) if given["only"] else parts
+    only = Argument("only", "", kind=several(parts)).read(given["only"]) if given["only"] else parts
     work = run.Work(place, rows, data, only)
     folder = Path(given["results_root"] or places.OWN)
     file = folder / "gpu.json"

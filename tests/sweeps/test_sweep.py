@@ -74,14 +74,14 @@ def planned(toy, *changes: str, seeds: int = 1, run: bool = True) -> Plan:
     return plan(SweepRequest("places", ["toy"], "open", seeds, run=run, overrides=toy.shared(SHORT, *changes)))
 
 
-def test_points_that_differ_in_their_seed_are_composed_twice_and_not_once_each(toy, monkeypatch):
+def test_points_that_differ_in_their_seed_are_composed_once(toy, monkeypatch):
     """The ids are those of every point composed by itself, also where a file has the seed in another value."""
     points = [each.point for each in planned(toy, seeds=4).runs]
     by_itself = [Identity(schema.typed(pages.compose(point.overrides))).run for point in points]
     composed, compose = [], pages.compose
     monkeypatch.setattr(pages, "compose", lambda *given: composed.append(given) or compose(*given))
     assert [each.run for each in planned(toy, seeds=4).runs] == by_itself
-    assert len(composed) == 2 * len({point.setting for point in points}) < len(points)
+    assert len(composed) == len({point.setting for point in points}) < len(points)
     seeded = planned(toy, "task.fit.least_updates=${seed}", seeds=3).runs
     assert [each.config.task.fit.least_updates for each in seeded] == [1, 2, 3, 1, 2, 3]
     assert len({each.run for each in seeded}) == 6

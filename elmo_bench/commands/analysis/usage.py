@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from elmo_bench.commands.command import Argument, Command, HelpSection, described, files, flag, settings
+from elmo_bench.commands.command import Argument, Command, HelpSection, described, files, settings
 from elmo_bench.commands.usage import OVERRIDES, ROOTS, SCALE
 
 if TYPE_CHECKING:  # `--help` does not import it
@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # `--help` does not import it
 STUDY = (
     SCALE,
     Argument("bilm", "a configuration file in conf/bilm/; by default that of the scale", None, "NAME"),
-    Argument("force", "measure again although there is a record", False, parse=flag),
+    Argument("force", "measure again although there is a record", False, kind=bool),
     *ROOTS,
 )
 NOTES = (

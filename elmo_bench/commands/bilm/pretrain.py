@@ -10,7 +10,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from elmo_bench.commands import usage
-from elmo_bench.commands.command import Argument, Command, files, flag
+from elmo_bench.commands.command import Argument, Command, files
 from elmo_bench.configuration import checks, pages
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -22,9 +22,9 @@ COMMAND = Command(
         usage.ROOTS[0],
         Argument("output", "folder for the biLM; by default models/ and the recipe's name", None, "FOLDER"),
         Argument("every", "seconds between checkpoints", 300),
-        Argument("compile", "compile the pointwise work; false where there is no C++ compiler", True, parse=flag),
+        Argument("compile", "compile the pointwise work; false where there is no C++ compiler", True, kind=bool),
         Argument("stop", "stop and export after this update; recipe.start=FOLDER continues it", None, "UPDATE"),
-        Argument("force", "train again although there is a biLM", False, parse=flag),
+        Argument("force", "train again although there is a biLM", False, kind=bool),
         Argument("device", "auto, cpu or cuda", "auto"),
         Argument("wandb", "send the log to W&B too, offline without a key", None, "{project:NAME}"),
     ),

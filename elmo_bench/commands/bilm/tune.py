@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from elmo_bench.commands import usage
-from elmo_bench.commands.command import Argument, Command, files, flag
+from elmo_bench.commands.command import Argument, Command, files
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.system.errors import UserError
@@ -19,7 +19,7 @@ COMMAND = Command(
             "bilm.tuning.lr", "peak learning rate; by default that of the scale's file in conf/tuning/", None, "X"
         ),
         Argument("bilm.tuning.every", "seconds between checkpoints", 300),
-        Argument("force", "tune again although it has been done", False, parse=flag),
+        Argument("force", "tune again although it has been done", False, kind=bool),
         *usage.ROOTS,
     ),
     (

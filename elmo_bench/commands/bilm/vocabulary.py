@@ -14,7 +14,7 @@ COMMAND = Command(
         Argument("text", "a file (plain, .gz, .xz), a folder of such files, or a quoted pattern", value="TEXT"),
         Argument("output", "the file to write, one word a line", value="FILE"),
         Argument("size", "the most words, including the three markers; by default all", None, "N", whole(4)),
-        Argument("least", "words seen less often are left out", 1, parse=whole(1)),
+        Argument("least", "words seen less often are left out", 1, kind=whole(1)),
     ),
     (
         ("text=corpus.txt.gz output=words.txt size=50000", "the 49,997 most frequent words and the markers"),

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.commands.command import Argument, Command, HelpSection, flag, several
+from elmo_bench.commands.command import Argument, Command, HelpSection, several
 from elmo_bench.system import machine, places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files, json_text
@@ -27,7 +27,7 @@ COMMAND = Command(
             "FOLDER",
         ),
         Argument("only", "parts, with commas between them; by default all", None, "PART,...", several(PARTS)),
-        Argument("write", "save the figures as bench.json in the results", False, parse=flag),
+        Argument("write", "save the figures as bench.json in the results", False, kind=bool),
         Argument("results_root", "where bench.json is saved; by default results/own/", None, "FOLDER"),
     ),
     (

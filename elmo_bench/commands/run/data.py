@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from elmo_bench.commands.command import Argument, Choice, Command, whole
+from elmo_bench.commands.command import Argument, Command, whole
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 
 COMMAND = Command(
     (
-        Argument("scale", "open or paper (mini is generated)", "open", parse=Choice("mini", "open", "paper")),
+        Argument("scale", "open or paper (mini is generated)", "open", kind=Literal["mini", "open", "paper"]),
         Argument("task", "a task, or all", "all"),
         Argument("sets", "data sets by name instead, with commas: the files in conf/data", None, "NAMES"),
         Argument("data_root", f"folder to write to; by default DATA_ROOT or {places.ROOT / 'data'}", None, "FOLDER"),
@@ -20,7 +20,7 @@ COMMAND = Command(
             "source", "folder with the archives and files of the sources; nothing is fetched then", None, "FOLDER"
         ),
         Argument("mirror", "address of a server with such a folder, which is asked first", None, "URL"),
-        Argument("stall", "seconds without a byte after which a connection is tried again", 30, parse=whole(1, 3600)),
+        Argument("stall", "seconds without a byte after which a connection is tried again", 30, kind=whole(1, 3600)),
         Argument("models_root", "folder of biLMs; by default models/", None, "FOLDER"),
         Argument("vectors_root", "folder of word vectors; by default VECTORS_ROOT or models/vectors", None, "FOLDER"),
     ),

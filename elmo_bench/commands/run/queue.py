@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from elmo_bench.commands.command import Argument, Command, flag
+from elmo_bench.commands.command import Argument, Command
 from elmo_bench.sweeps import queued
 from elmo_bench.system import places
 
 COMMAND = Command(
     (
         Argument("results_root", "folder of the records", str(places.OWN)),
-        Argument("cancel", "end what runs and what is queued", False, parse=flag),
+        Argument("cancel", "end what runs and what is queued", False, kind=bool),
     ),
     (("", "how far they are"), ("cancel=true", "ends them; typing a sweep again goes on")),
     ("Of a failed run it shows the last line of its log, and where the log lies.",),

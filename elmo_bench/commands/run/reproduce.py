@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from elmo_bench.commands import usage
-from elmo_bench.commands.command import Argument, Command, flag, whole
+from elmo_bench.commands.command import Argument, Command, whole
 from elmo_bench.commands.compare import report
 from elmo_bench.records import store
 from elmo_bench.records.query import is_context_control, is_main
@@ -25,10 +25,10 @@ COMMAND = Command(
     (
         Argument("task", "a benchmark, a file in conf/task/, several as ner,srl, or all", "ner"),
         usage.SCALE,
-        Argument("seeds", "train each arm with the seeds from 1 to this number", 1, parse=whole(1, 1000)),
-        Argument("controls", "also train ELMo without context (elmo.layers=0) and bilm=untrained", False, parse=flag),
+        Argument("seeds", "train each arm with the seeds from 1 to this number", 1, kind=whole(1, 1000)),
+        Argument("controls", "also train ELMo without context (elmo.layers=0) and bilm=untrained", False, kind=bool),
         usage.JOBS,
-        Argument("recorded", "show the reference runs, and train nothing", False, parse=flag),
+        Argument("recorded", "show the reference runs, and train nothing", False, kind=bool),
         usage.RUN,
         usage.FORCE,
         *usage.ROOTS,

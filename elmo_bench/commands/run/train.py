@@ -20,7 +20,7 @@ COMMAND = Command(
         usage.TASK,
         usage.SCALE,
         usage.ARM,
-        Argument("seed", "of the weights, the order of batches and dropout", 1, parse=whole()),
+        Argument("seed", "of the weights, the order of batches and dropout", 1, kind=whole()),
         Argument("fraction", "of the training data: a random subset that follows from the seed", 1.0),
         Argument("callbacks", "of Lightning, files in conf/callbacks/: early_stopping, lr_monitor", "none"),
         Argument("compile", "compile the head with torch.compile", False),

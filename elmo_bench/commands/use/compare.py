@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from elmo_bench.commands.command import Argument, Choice, Command, whole
+from elmo_bench.commands.command import Argument, Command, whole
 from elmo_bench.commands.usage import BILM_FILES, bilm_files
 from elmo_bench.system.errors import UserError
 
@@ -18,11 +18,11 @@ COMMAND = Command(
         Argument("word", "a word of both sentences, as it stands there"),
         Argument("first", "a tokenized sentence", value="'WORDS'"),
         Argument("second", "another one", value="'WORDS'"),
-        Argument("first_at", "which of the word's occurrences in the first sentence, from 1", 1, parse=whole(1)),
-        Argument("second_at", "the same for the second sentence", 1, parse=whole(1)),
+        Argument("first_at", "which of the word's occurrences in the first sentence, from 1", 1, kind=whole(1)),
+        Argument("second_at", "the same for the second sentence", 1, kind=whole(1)),
         Argument(
             "state", "LSTM state at the start of a sentence: zero or warm (the state after eight empty sentences)",
-            "warm", parse=Choice("zero", "warm"),
+            "warm", kind=Literal["zero", "warm"],
         ),
     ),
     (("word=play first='they play chess' second='a play by Ibsen'", "by the open biLM"),),

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from elmo_bench.commands.command import Argument, Choice, Command, whole
+from elmo_bench.commands.command import Argument, Command, whole
 from elmo_bench.commands.usage import BILM_FILES, bilm_files
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import explained
@@ -31,14 +31,14 @@ COMMAND = Command(
         Argument("output", "the HDF5 file to write", value="FILE.hdf5"),
         Argument(
             "state", "LSTM state at the start of a sentence: zero, warm (the state after eight empty sentences) or "
-            "carry (the final state of this line in the previous group)", "warm", parse=Choice("zero", "warm", "carry"),
+            "carry (the final state of this line in the previous group)", "warm", kind=Literal["zero", "warm", "carry"],
         ),
-        Argument("group", "lines read together; bounds the memory", GROUP, parse=whole(1)),
-        Argument("token_budget", "tokens computed at once, except with state=carry", 2048, parse=whole(1)),
+        Argument("group", "lines read together; bounds the memory", GROUP, kind=whole(1)),
+        Argument("token_budget", "tokens computed at once, except with state=carry", 2048, kind=whole(1)),
         Argument(
             "precision", "of the products: fp32, or bf16, which is faster on some processors; at the end the command "
             "prints how far the layers are from fp32. A processor without bf16 computes in fp32", "fp32",
-            parse=Choice("fp32", "bf16"),
+            kind=Literal["fp32", "bf16"],
         ),
     ),
     (

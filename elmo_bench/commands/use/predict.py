@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 import sys
+from typing import Literal
 
 from omegaconf import OmegaConf
 
-from elmo_bench.commands.command import DATA, Argument, Choice, Command, HelpSection, whole
+from elmo_bench.commands.command import DATA, Argument, Command, HelpSection, whole
 from elmo_bench.system import code
 from elmo_bench.trained.prediction import predict
 
@@ -33,7 +34,7 @@ COMMAND = Command(
         Argument("checkpoint", "of a run; its record gives the path, relative to results_root", None, "FILE.ckpt"),
         Argument("input", "JSON objects, a line each or an array; any file that training reads", value="FILE"),
         Argument("output", "one line for each line of the input, in its order", value="FILE"),
-        Argument("format", "json, as by default, or official (see above)", None, "NAME", Choice("json", "official")),
+        Argument("format", "json, as by default, or official (see above)", None, "NAME", Literal["json", "official"]),
         Argument("models_root", "folder of heads and their biLMs; by default models/", None, "FOLDER"),
         Argument("bilm.options", "the biLM's options file, if it has moved", None, "FILE"),
         Argument("bilm.weights", "the biLM's weights file, if it has moved", None, "FILE"),
