@@ -134,7 +134,8 @@ def _told(error: ValidationError, kind: Any, prefix: str) -> str:
 def needed(field: FieldInfo, value: Any, fault: str = "") -> str:
     """What a key may be, in words."""
     if words := allowed(field.annotation):
-        return console.choices(str(value), [*map(as_typed, words)])
+        near, _, known = console.choices(str(value), [*map(as_typed, words)]).rpartition("choose from ")
+        return f"choose from {known}{near and f'; {near.strip()}'}"
     if value is None:
         return "a value is needed, not null"
     kinds = [field.annotation, *get_args(field.annotation)]
@@ -151,7 +152,12 @@ def needed(field: FieldInfo, value: Any, fault: str = "") -> str:
 
 def bounds(field: FieldInfo) -> dict[str, Any]:
     """The bounds of a number."""
-    return {name: getattr(each, name) for name in BOUNDS for each in field.metadata if hasattr(each, name)}
+    return {
+        name: getattr(each, name)
+        for name in BOUNDS
+        for each in field.metadata
+        if getattr(each, name, LARGEST) != LARGEST
+    }
 
 
 def allowed(annotation: Any) -> tuple[Any, ...]:

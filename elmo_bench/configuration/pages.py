@@ -145,10 +145,9 @@ def _unknown_key(key: str, error: BaseException) -> str:
     """The message for a key that the configuration lacks: where it is, or the keys of its block."""
     inner = error if hasattr(error, "parent_node") else error.__cause__
     node = getattr(inner, "parent_node", None)
-    if not isinstance(node, DictConfig) or node._is_none():
-        return f"{key}: its block is null: choose the block first, as in logger=wandb logger.wandb.project=x"
-    if not len(node):
-        return f"{key}: there is no such key; see conf/train.yaml and --cfg job"
+    if not isinstance(node, DictConfig) or not len(node):
+        first = "its block is null or empty: choose the block first, as in logger=wandb logger.wandb.project=x"
+        return f"{key}: there is no such key, for {first}; see conf/train.yaml and --cfg job"
     name = key.rpartition(".")[2]
     of_data = key.startswith("task.data.")
     paths = _paths(OmegaConf.to_container(node._get_root()))  # type: ignore[arg-type]

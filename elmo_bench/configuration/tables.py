@@ -137,14 +137,6 @@ class SweepTable:
             if column.gain and (len(column.gain) != 2 or not {*column.gain} <= {*titles}):
                 known = f"the titles of two columns with runs are needed: {', '.join(titles)}"
                 raise ValueError(f"the column {column.title!r}: gain=[{', '.join(column.gain)}]: {known}")
-        for finding in self.findings:
-            try:
-                for key in ("more",) if finding.measure in OF_WEIGHTS else ("more", "less"):
-                    if (named := getattr(finding, key)) is None:
-                        raise UserError(f"{key}: {TITLE_NEEDED}")
-                    self.setting(named)
-            except UserError as error:
-                raise ValueError(f"the finding {finding.finding!r}: {error}") from None
         return self
 
     @property
@@ -225,15 +217,27 @@ def _made(kind: Any, path: Path, key: str, block: Any) -> Any:
     try:
         made = check(kind, OmegaConf.to_container(block) if OmegaConf.is_config(block) else block, key)
         for finding in getattr(made, "findings", made):
-            place = f"{key}: the finding {finding.finding!r}: paper"
-            if not finding.paper:
-                raise UserError(f"{place}: the tasks of which the paper states it are needed, as {{ner: figures}}")
-            for task in finding.paper:
-                if task not in ("", *pages.tasks()):
-                    raise UserError(f"{place}: {task}: {choices(task, pages.tasks())}")
+            try:
+                _check(finding, made if isinstance(made, SweepTable) else None)
+            except UserError as error:
+                raise UserError(f"{key}: the finding {finding.finding!r}: {error}") from None
         return made
     except UserError as error:
         raise UserError(str(error), path) from None
+
+
+def _check(finding: Finding, table: SweepTable | None) -> None:
+    """Raises `UserError` for tasks that there are not, or titles that a table lacks; None: a study, which has none."""
+    if not finding.paper:
+        raise UserError("paper: the tasks are needed of which the paper states it, as {ner: words or figures}")
+    for task in finding.paper:
+        if task not in pages.tasks() and (table or task):
+            raise UserError(f"paper: {task}: {choices(task, pages.tasks())}")
+    for key in () if table is None else ("more",) if finding.measure in OF_WEIGHTS else ("more", "less"):
+        if getattr(finding, key) is None:
+            raise UserError(f"{key}: {TITLE_NEEDED}")
+    for titles in (each for each in (finding.more, finding.less) if each is not None):
+        (table or SweepTable()).setting(titles)
 
 
 def of_studies() -> dict[str, list[Finding]]:

@@ -155,8 +155,8 @@ def test_another_source_than_a_bilm_is_not_held_against_the_paper(path, tmp_path
     ("typed", "said"),
     [
         ("sentence=5", "sentence: there is no such key; did you mean sentences?"),
-        ("sentences=x", "sentences=x: a whole number is needed"),
-        ("lr=0", "lr=0.0: a number above 0 is needed"),
+        ("sentences=x", "sentences=x: a whole number from 1 is needed"),
+        ("lr=0", "lr=0: a number above 0 is needed"),
         ("scale=nope", "scale=nope: there is no such scale"),
     ],
 )

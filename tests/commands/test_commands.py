@@ -229,7 +229,7 @@ def test_arguments_are_parsed_with_their_defaults():
         ("group=x", "group=x: a whole number from 1 to 99"),
         ("group=100", "group=100: a whole number"),
         ("state=cold", "state=cold: choose from zero, warm"),
-        ("write=yes", "write=yes: choose from true, false"),
+        ("write=maybe", "write=maybe: choose from true, false"),
         ("debug=maybe", "debug=maybe: choose from true, false"),
         ("stat=zero", "stat: there is no such argument; did you mean state?"),
         ("zero", "zero: arguments are written key=value"),

@@ -54,7 +54,7 @@ def test_every_argument_of_lightnings_trainer_is_passed_on_or_answered():
     ("trainer.fast_dev_run=0", "trainer.fast_dev_run=0: a whole number from 1"),
     ("trainer.log_every_n_steps=x", "trainer.log_every_n_steps=x: a whole number from 0"),
     ("trainer.min_epochs=1.5", "trainer.min_epochs=1.5: a whole number from 0"),
-    ("trainer.benchmark=abc", "trainer.benchmark=abc: choose from true, false"),
+    ("trainer.benchmark=abc", "trainer.benchmark=abc: choose from null, true, false"),
     ("trainer.inference_mode=1", "trainer.inference_mode=1: choose from true, false"),
     ("trainer.sync_batchnorm=maybe", "trainer.sync_batchnorm=maybe: choose from true, false"),
     ("trainer.profiler=nosuch", "trainer.profiler=nosuch: choose from null, simple, advanced, pytorch"),
@@ -69,7 +69,7 @@ def test_what_another_key_sets_is_answered_with_that_key(bench, change, told):
 @pytest.mark.parametrize(("change", "told"), [
     ("callbacks=foo", "callbacks=foo: there is no such configuration file; choose from early_stopping"),
     ("callbacks=null", "a configuration file is chosen by its name; callbacks=none and logger=none choose nothing"),
-    ("+logger.mine._target_=my.Logger", "another logger is +logger.more.mine._target_=CLASS"),
+    ("+logger.mine._target_=my.Logger", "another logger is +logger.more.NAME._target_=CLASS"),
 ])  # fmt: skip
 def test_a_group_is_chosen_by_a_file(bench, change, told):
     with pytest.raises((UserError, HydraException, ValueError)) as error:
