@@ -11,6 +11,7 @@ from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 
 import elmo_bench
 from elmo_bench.commands import usage
+from elmo_bench.commands.command import Argument, Command, whole
 from elmo_bench.configuration.composing import parse
 from elmo_bench.records.record import Record
 from elmo_bench.reporting.pages.report import between
@@ -19,16 +20,15 @@ from elmo_bench.reporting.statistics import scores
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import write_text
-from elmo_bench.system.terminal.command import Argument, Command, flag, whole
 
 LEAST, FIFTH = 0.2, 5  # points on dev that neither arm may gain in the last fifth of its epochs
 COMMAND = Command(
     (
         usage.TASK,
         usage.SCALE,
-        Argument("seeds", "means over the seeds from 1 to this number", 1, parse=whole(1, 1000)),
+        Argument("seeds", "means over the seeds from 1 to this number", 1, kind=whole(1, 1000)),
         Argument("results_root", "folder of the runs that are tried", str(places.OWN / "settle"), "FOLDER"),
-        Argument("write", "put the table into tasks/TASK/README.md, too", False, parse=flag),
+        Argument("write", "put the table into tasks/TASK/README.md, too", False, kind=bool),
     ),
     (("task=ner scale=mini task.optimizer.lr=0.001,0.002 task.fit.epochs=16,32", "four settings"),),
     (

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 from omegaconf import OmegaConf
 
 from elmo_bench.configuration import pages, schema
-from elmo_bench.configuration.checks import Block, Flag, Text, defaults, fields, finite, key, valid
+from elmo_bench.configuration.checks import Flag, Keys, Text, defaults, fields, finite, key, valid
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -31,7 +31,7 @@ def version(number: int) -> Any:
     return key(number, "of the computation: raised when a change alters results", ge=1)
 
 
-class StudyConfig(Block):
+class StudyConfig(Keys):
     """What all studies share."""
 
     version: int = version(1)
@@ -128,7 +128,7 @@ def _pages(name: str, scale: str) -> list[Any]:
     return [yaml_text.read(path) for path in (folder / f"{name}.yaml", folder / name / f"{scale}.yaml")]
 
 
-def names(cls: type[Block]) -> set[str]:
+def names(cls: type[Keys]) -> set[str]:
     """The keys of a study's settings."""
     return {*fields(cls)}
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import AfterValidator, Field
 
-from elmo_bench.configuration.checks import Block, allowed, fields, inner, read
+from elmo_bench.configuration.checks import Keys, allowed, fields, inner, read
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError, as_typed
 from elmo_bench.system.storage import outputs
@@ -54,7 +54,6 @@ class Argument:
     def usage(self) -> str:
         """`gold=FILE`, or `state=warm` with the default."""
         return f"{self.name}={self.value if self.default in (REQUIRED, None) else shown(self.default)}"
-
 
 
 DATA = Argument(
@@ -208,7 +207,7 @@ def several(known: Collection[str]) -> Any:
 # Help for settings that dataclasses declare.
 
 
-def described(block: type[Block], prefix: str = "") -> list[Argument]:
+def described(block: type[Keys], prefix: str = "") -> list[Argument]:
     """The keys of a block as arguments, those of inner blocks as `outer.inner`; keys without a meaning are left out."""
     arguments: list[Argument] = []
     for name, field in fields(block).items():

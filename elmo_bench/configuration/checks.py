@@ -1,4 +1,4 @@
-"""Keys and their values: each is declared once, in a `Block`, and pydantic checks what stands in its place.
+"""Keys and their values: each is declared once, in a `Keys`, and pydantic checks what stands in its place.
 
 A message names the key and the value as they are typed, and says what the key may be.
 """
@@ -26,7 +26,7 @@ KINDS = {"string_type": "text", "list_type": "list, as [a,b],"}
 BOUNDS = {"ge": "of {} or more", "gt": "above {}", "lt": "below {}", "le": "at most {}"}
 
 
-class Block(BaseModel):
+class Keys(BaseModel):
     """A block of typed keys."""
 
     model_config = STRICT | ConfigDict(extra="forbid", validate_by_name=True, validate_by_alias=True)
@@ -41,7 +41,7 @@ class Block(BaseModel):
         return self.model_dump(by_alias=True, exclude_defaults=not whole)
 
 
-B = TypeVar("B", bound=Block)
+B = TypeVar("B", bound=Keys)
 
 
 def key(default: Any = ..., help: str | None = "", identity: bool | None = True, **bounds: Any) -> Any:
@@ -62,13 +62,13 @@ def fields(block: Any) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in block.__pydantic_fields__.items()}
 
 
-def inner(annotation: Any) -> type[Block] | None:
+def inner(annotation: Any) -> type[Keys] | None:
     """The block that a key holds, which may be null."""
     kinds = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
     return next((kind for kind in kinds if hasattr(kind, "__pydantic_fields__")), None)
 
 
-def defaults(block: type[Block]) -> dict[str, Any]:
+def defaults(block: type[Keys]) -> dict[str, Any]:
     """What is composed with the configuration files: the keys of a block and of those inside it."""
     found: dict[str, Any] = {}
     for name, field in fields(block).items():
@@ -110,7 +110,7 @@ def _adapter(kind: Any) -> TypeAdapter:
 def _told(error: ValidationError, kind: Any, prefix: str) -> str:
     """The first fault in one line."""
     fault = error.errors(include_url=False)[0]
-    field, known, block = FieldInfo.from_annotation(kind), dict[str, FieldInfo](), Block
+    field, known, block = FieldInfo.from_annotation(kind), dict[str, FieldInfo](), Keys
     for part in fault["loc"]:
         if below := inner(field.annotation):
             block, known = below, fields(below)

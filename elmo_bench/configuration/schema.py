@@ -19,7 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 from pydantic import AfterValidator, field_validator, model_validator
 
 from elmo_bench.configuration import lightning
-from elmo_bench.configuration.checks import Block, Flag, Text, defaults, fields, finite, key, valid
+from elmo_bench.configuration.checks import Flag, Keys, Text, defaults, fields, finite, key, valid
 from elmo_bench.system import code
 from elmo_bench.system.errors import UserError
 
@@ -35,7 +35,7 @@ def _batches(value: Any) -> Any:
     return value
 
 
-class ElmoConfig(Block):
+class ElmoConfig(Keys):
     """Where and how ELMo enters (paper, sections 3.2 and 3.3)."""
 
     where: Literal["none", "input", "output", "both"] = key("input", "where ELMo enters the model")
@@ -54,7 +54,7 @@ class ElmoConfig(Block):
     finetune: Literal["none", "joint"] = key("none", "none: the biLM is frozen; joint: it is trained with the model")
 
 
-class LayersConfig(Block):
+class LayersConfig(Keys):
     """A source of layers (`bilm=`): the keys that all sources share. A file adds the arguments of its own source."""
 
     target: Text = key(..., "Python class of the source", alias="_target_")
@@ -81,7 +81,7 @@ class BilmConfig(LayersConfig):
     )
 
 
-class NewSoftmaxConfig(Block):
+class NewSoftmaxConfig(Keys):
     """The softmax that a biLM without one gets before it is tuned, while the biLM itself is frozen."""
 
     vocabulary: int = key(..., "the most words, including the three markers", ge=4)
@@ -89,7 +89,7 @@ class NewSoftmaxConfig(Block):
     lr: float = key(..., "peak learning rate", gt=0)
 
 
-class TuningConfig(Block):
+class TuningConfig(Keys):
     """How a biLM is tuned (paper, section 3.4); keys as in a recipe of conf/pretrain."""
 
     epochs: int = key(..., "passes over the text", ge=1)
@@ -130,7 +130,7 @@ class TransformersConfig(LayersConfig):
     )
 
 
-class VectorSetConfig(Block):
+class VectorSetConfig(Keys):
     """A table of pre-trained word vectors, an entry of `vectors.sets`."""
 
     name: Text = key(..., "its name in records and messages", identity=False)
@@ -149,7 +149,7 @@ class VectorSetConfig(Block):
     download: Text | None = key(None, "where to get it; shown in messages", identity=False)
 
 
-class VectorsConfig(Block):
+class VectorsConfig(Keys):
     """Static word vectors (`vectors=`)."""
 
     source: Literal["page", "random", "sets", "text"] = key(
@@ -182,7 +182,7 @@ class VectorsConfig(Block):
         return "+".join(each.name for each in self.chosen) or self.source
 
 
-class ScaleConfig(Block):
+class ScaleConfig(Keys):
     """The data and biLM of a run (`scale=`); numbers of different scales do not compare."""
 
     name: Text = key(..., "name of the scale: mini, open or paper")
@@ -199,7 +199,7 @@ class ScaleConfig(Block):
     asks_for_vectors: Flag = key(False, "whether random word vectors need vectors=random", identity=False)
 
 
-class FitConfig(Block):
+class FitConfig(Keys):
     """How long a task is trained."""
 
     epochs: int = key(..., "largest number of epochs", ge=1)
@@ -212,28 +212,28 @@ class FitConfig(Block):
     )
 
 
-class BatchConfig(Block):
+class BatchConfig(Keys):
     """The size of batches."""
 
     batch_size: int = key(..., "examples in a batch", ge=1)
     token_budget: int | None = key(None, "largest number of tokens in a batch, padding included; null: no bound", ge=1)
 
 
-class ClipConfig(Block):
+class ClipConfig(Keys):
     """Clipping of gradients."""
 
     value: float | None = key(None, "largest norm or value of the gradients; null: no clipping", gt=0)
     by: Literal["norm", "value"] = key("norm", "what `value` bounds")
 
 
-class ScheduleConfig(Block):
+class ScheduleConfig(Keys):
     """Learning-rate schedule."""
 
     scheduler: Any = key(None, "a partial class of torch.optim.lr_scheduler; null: a constant learning rate")
     interval: Literal["epoch", "step"] = key("epoch", "when the schedule steps")
 
 
-class TaskConfig(Block):
+class TaskConfig(Keys):
     """A task: its common file conf/task/<task>.yaml, and the file of the scale, conf/task/<task>/<scale>.yaml."""
 
     name: Text = key(..., "its folder in tasks/")
@@ -279,7 +279,7 @@ LIGHTNING = (  # arguments of its Trainer that are passed on; null is its defaul
 )  # fmt: skip
 
 
-class TrainerConfig(Block):
+class TrainerConfig(Keys):
     """Hardware and how it is used; devices, precision and limit_batches change results, and so do some of Lightning's
     own arguments, the last of these keys."""
 
@@ -325,7 +325,7 @@ class TrainerConfig(Block):
         return lightning.read(block, LIGHTNING) if isinstance(block, dict) else block
 
 
-class WandbConfig(Block):
+class WandbConfig(Keys):
     """Weights & Biases; offline without a key."""
 
     project: Text = key("elmo_bench", "project of W&B")
@@ -337,7 +337,7 @@ class WandbConfig(Block):
     job_type: Text | None = key(None, "job type of the run; null: the arm")
 
 
-class LoggerConfig(Block):
+class LoggerConfig(Keys):
     """Where metrics go beside the CSV files."""
 
     hint: ClassVar[str] = "; another logger is +logger.more.NAME._target_=CLASS"
@@ -357,7 +357,7 @@ class Places:
     results_root: str
 
 
-class RunConfig(Block):
+class RunConfig(Keys):
     """One run of one task."""
 
     seed: int = key(1, "random seed: initial weights, order of batches, dropout", ge=0)

@@ -9,7 +9,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from elmo_bench.configuration import composing, pages
-from elmo_bench.configuration.checks import Block, fields, valid
+from elmo_bench.configuration.checks import Keys, fields, valid
 from elmo_bench.configuration.schema import BilmConfig, RunConfig, TunedConfig, VectorsConfig
 from elmo_bench.identity.identity import flat, relative
 from elmo_bench.identity.settings import changing
@@ -61,7 +61,7 @@ def changed(run: RunConfig) -> dict[str, Any]:
 def typed_keys(overrides: Iterable[str]) -> list[str]:
     """The dotted keys of values among overrides: `elmo.layers` of "elmo={layers:last}"."""
     parsed = [each for each in map(composing.parse, overrides) if composing.is_value(each)]
-    return [key for each in parsed for key in flat({each.key_or_group: each.value()})]
+    return [key for each in parsed for key, value in flat({each.key_or_group: each.value()}).items() if value != {}]
 
 
 def matters(run: RunConfig, key: str) -> bool:
@@ -76,7 +76,7 @@ def matters(run: RunConfig, key: str) -> bool:
         return rest.partition(".")[0] in changing(run)
     block: Any = run
     for part in key.split("."):
-        if isinstance(block, Block):
+        if isinstance(block, Keys):
             field = fields(type(block)).get(part)
             if field is None or (field.exclude and not field.json_schema_extra):
                 return False
@@ -90,7 +90,7 @@ def _value(node: Any, key: str) -> Any:
         found = OmegaConf.select(node, key)
         return OmegaConf.to_container(found, resolve=True) if OmegaConf.is_config(found) else found
     for part in key.split("."):
-        node = node.plain() if isinstance(node, Block) else node
+        node = node.plain() if isinstance(node, Keys) else node
         node = node.get(part) if isinstance(node, Mapping) else None
     return node
 

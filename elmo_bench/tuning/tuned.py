@@ -108,7 +108,7 @@ class TunedBilm:
 
     def _made(self) -> str:
         """A hash of the recipe, with the content of its files."""
-        return fingerprint(Files(None, self.cache).digested(self.recipe()))
+        return fingerprint(Files({}, self.cache).digested(self.recipe()))
 
     def _files(self) -> dict[str, str]:
         beside = softmax_files(self.weights.parent) if has_softmax(self.weights.parent) else ()

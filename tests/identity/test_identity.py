@@ -11,7 +11,7 @@ import pytest
 from pydantic import create_model
 
 from elmo_bench.configuration import pages, schema
-from elmo_bench.configuration.checks import REQUIRED, Block, fields, inner
+from elmo_bench.configuration.checks import REQUIRED, Keys, fields, inner
 from elmo_bench.configuration.composing import FORMER_ARMS
 from elmo_bench.identity.arms import variant
 from elmo_bench.identity.identity import Identity
@@ -116,7 +116,7 @@ def test_the_defaults_that_identities_leave_out_are_pinned():
     assert {name: pinned(block) for name, block in blocks.items()} == PINNED
 
 
-def pinned(block: type[Block]) -> dict[str, Any]:
+def pinned(block: type[Keys]) -> dict[str, Any]:
     """The defaults of a block's keys on which results depend."""
     return {
         name: {} if inner(field.annotation) else REQUIRED if field.is_required() else field.default
