@@ -44,6 +44,7 @@ HEADINGS = {
     },
     "use": {
         "predict": "apply a trained model to new text",
+        "demo": "a page on which you try the trained models and the biLM's vectors",
         "embed": "write the biLM's layers for each line of a text file",
         "compare": "how far a word's vectors in two sentences stand apart, layer by layer",
         "export_head": "make a run's model the one that predict task=NAME uses",

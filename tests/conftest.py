@@ -23,8 +23,9 @@ import torch
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, base, grammar_parser
 
-from elmo_bench.bilm.kernels import checked, compiler
+from elmo_bench.bilm.kernels import checked
 from elmo_bench.configuration import pages
+from elmo_bench.nn.kernels import compiler
 from elmo_bench.system import children, places
 from elmo_bench.system.machine import cores
 from tests import fakes, toy
@@ -283,3 +284,11 @@ def refused(call) -> Callable[..., str]:
 def stand_in(monkeypatch) -> None:
     """A small stand-in for the biLM."""
     monkeypatch.setattr(STAND_IN, fakes.FakeBiLM)
+
+
+@pytest.fixture
+def set_threads() -> Iterator[Callable[[int], None]]:
+    """Sets torch's number of threads, for one test."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)

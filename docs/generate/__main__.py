@@ -17,6 +17,7 @@ from pathlib import Path
 from docs.generate import commands, costs, examples, keys, pictures, tutorial
 from elmo_bench.system.places import ROOT
 from elmo_bench.system.storage.files import write_text
+from tests import simulate
 
 BLOCK = re.compile(r"(<!-- generated: ([\w .,=-]+) -->\n).*?(<!-- /generated -->)", re.DOTALL)
 MADE: dict[str, Callable[..., str]] = {
@@ -32,6 +33,7 @@ MADE: dict[str, Callable[..., str]] = {
     "formats": examples.formats,
     "prediction": examples.prediction,
     "heads": examples.heads,
+    "simulation": simulate.table,
 }  # the longest name that a block's name begins with; what follows is the argument
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
 from torch.nn import functional as F
 
 from elmo_bench.analysis.settings import NeighboursConfig
@@ -151,15 +150,9 @@ def search(
             context_free = [new and word != query.word for new, word in zip(first, words, strict=True)]
             others = [sentence != query.sentence for sentence in group for _ in sentence]
             for layer, each in enumerate(near):
-                allowed = torch.tensor(others if layer else context_free)
-                by_layer[layer] = _nearest(by_layer[layer], each, allowed, places, number)
+                allowed = each.masked_fill(~torch.tensor(others if layer else context_free), -2)
+                best, at = (chosen.tolist() for chosen in allowed.topk(min(number, len(places))))
+                more = [Neighbour(cosine, *places[i]) for cosine, i in zip(best, at, strict=True) if cosine > -2]
+                near_first = sorted(by_layer[layer] + more, key=lambda one: (-one.cosine, one.sentence, one.token))
+                by_layer[layer] = near_first[:number]
     return found
-
-
-def _nearest(
-    known: list[Neighbour], cosines: Tensor, allowed: Tensor, places: Sequence[tuple[int, int]], number: int
-) -> list[Neighbour]:
-    """The nearest of those known and of more words, (N,) each, the nearest first."""
-    best, at = cosines.masked_fill(~allowed, -2).topk(min(number, len(cosines)))
-    more = [Neighbour(near, *places[i]) for near, i in zip(best.tolist(), at.tolist(), strict=True) if near > -2]
-    return sorted([*known, *more], key=lambda one: (-one.cosine, one.sentence, one.token))[:number]

@@ -6,7 +6,7 @@ in quotes and dashes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -106,19 +106,23 @@ def write(arguments: Sequence[str]) -> tuple[StudyRecord, str]:
 def _measured(runs: Sequence[RunConfig], text: Sequence[TextSource], settings: OverlapConfig) -> StudyRecord:
     """The table of some tasks, by a run of each at one scale, and a text."""
     n, memory = settings.words, Path(runs[0].cache_root) / MEMORY
-    asked = {(each.task.name, split): words for each in runs for split, words in _splits(each).items()}
+    asked: dict[tuple[str, str], list[Words]] = {}
+    for each in runs:
+        reader: Reader = instantiate(each.task.reader)
+        loaded = reader.load()
+        for split in SPLITS:
+            read = sentences([loaded[split]], reader.fields)  # as a biLM reads them
+            asked[each.task.name, split] = list(map(counted, read))
     there = common(chain.from_iterable(source.sentences() for source in text), chain.from_iterable(asked.values()), n)
-    cells = [cell for key, words in asked.items() for cell in _cells(*key, counts(words, there, n))]
+    cells = []
+    for (task, split), words in asked.items():
+        found = counts(words, there, n)
+        cells += [StudyCell(task, quantity, count, split=split) for quantity, count in found.items()]
+        if long := found[LONG]:
+            cells.append(StudyCell(task, "in common, %", 100 * found[SHARED] / long, split=split, n=long))
     note = NOTE.format(text=", ".join(each.path.name for each in text), words=there.words, n=n)
     plain = {"text": [content_sha256(each.path, memory) for each in text], "task": settings.task, "words": n}
     return StudyRecord(runs[0].scale.name, "overlap", TITLE, note, cells, settings=plain)
-
-
-def _splits(run: RunConfig) -> dict[str, list[Words]]:
-    """The dev and test sentences of a task, as a biLM reads them."""
-    reader: Reader = instantiate(run.task.reader)
-    loaded = reader.load()
-    return {split: list(map(counted, sentences([loaded[split]], reader.fields))) for split in SPLITS}
 
 
 def counts(asked: Sequence[Words], there: Overlap, n: int) -> dict[str, int]:
@@ -129,10 +133,3 @@ def counts(asked: Sequence[Words], there: Overlap, n: int) -> dict[str, int]:
         LONG: sum(len(words) >= n for words in asked),
         SHARED: sum(not there.running.isdisjoint(runs(words, n)) for words in asked),
     }
-
-
-def _cells(task: str, split: str, found: Mapping[str, int]) -> list[StudyCell]:
-    cells = [StudyCell(task, quantity, count, split=split) for quantity, count in found.items()]
-    if found[LONG]:
-        cells.append(StudyCell(task, "in common, %", 100 * found[SHARED] / found[LONG], split=split, n=found[LONG]))
-    return cells

@@ -6,7 +6,7 @@ It is softmax regression, trained by Adam.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,9 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elmo_bench.analysis.resampling import Score, clusters
 from elmo_bench.analysis.settings import PosConfig
-from elmo_bench.analysis.study import GROUP, Study, words_of
+from elmo_bench.analysis.study import GROUP, Score, Study, clusters, words_of
 from elmo_bench.embedding.vectors import Lookup, find
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.records.studies import StudyRecord
@@ -27,8 +26,8 @@ from elmo_bench.text.documents import in_comments
 
 NOTE = (
     "Accuracy in percent on {words} words of test: a linear classifier on the vectors of one layer, trained on {train} "
-    "words, the epoch of best dev accuracy; the mean of {seeds} seeds, with its 95 % interval from draws of the seeds "
-    "and of the {clusters} of test. {remark}{scale}"
+    "words, the epoch of best dev accuracy; the mean of {seeds} seeds, with its 95 % interval over the seeds "
+    "and the {clusters} of test. {remark}{scale}"
 )
 NO_VECTORS = "The control {name} is left out: its files are not here (get them: {download}). "
 SPLITS = ("train", "dev", "test")
@@ -121,15 +120,11 @@ def _blocks(path: Path, settings: PosConfig) -> Iterator[tuple[Block, str | None
     widths = "sentence" if settings.apart else "file"
     listed = read_blocks(path, comment=settings.comment, apart=settings.apart, widths=widths)
     for block, document in in_comments(listed):
-        kept = block if settings.numbers is None else _words(block, settings.numbers)
-        if kept.rows:
-            yield kept, document
-
-
-def _words(block: Block, column: int) -> Block:
-    """The block without ranges ("3-4") and empty nodes ("8.1") of CoNLL-U."""
-    kept = [i for i, number in enumerate(block.column(column)) if number.isdecimal()]
-    return block._replace(rows=[block.rows[i] for i in kept], lines=[block.lines[i] for i in kept])
+        if settings.numbers is not None:  # without ranges ("3-4") and empty nodes ("8.1") of CoNLL-U
+            words = [number.isdecimal() for number in block.column(settings.numbers)]
+            block = block._replace(rows=[*compress(block.rows, words)], lines=[*compress(block.lines, words)])
+        if block.rows:
+            yield block, document
 
 
 # The classifier.

@@ -13,11 +13,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import numpy as np
 import torch
+from pandas import factorize
 from torch import Tensor
 
 from elmo_bench.analysis import settings as pages_of_studies
-from elmo_bench.analysis.resampling import Score
 from elmo_bench.analysis.settings import StudyConfig, files, missing_data
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import BilmConfig, RunConfig, VectorSetConfig
@@ -29,6 +30,8 @@ from elmo_bench.layers.build import open_source
 from elmo_bench.layers.source import Layers, frozen_layers
 from elmo_bench.records import store, studies
 from elmo_bench.records.studies import StudyCell, StudyRecord
+from elmo_bench.reporting.statistics.evidence import Percent, influences
+from elmo_bench.reporting.statistics.intervals import Arm, spread, total
 from elmo_bench.system import machine
 from elmo_bench.system.errors import UserError, check_missing
 from elmo_bench.system.storage.hashing import MEMORY, content_sha256
@@ -152,3 +155,57 @@ def words_of(source: Layers, group: Sequence[list[str]]) -> Tensor:
     """(L, N, W), the layers of all words of a group of sentences, one after another."""
     layers = frozen_layers(source, group).cpu()  # (B, L, T, W)
     return torch.cat([one[:, : len(sentence)] for one, sentence in zip(layers, group, strict=True)], dim=1)
+
+
+# Scores of layers and their differences, with the interval that gains have.
+
+
+class Score:
+    """A score, computed from what each cluster of examples adds to some sums.
+
+    Args:
+        counts: (seeds, S, C), what each sentence adds to each sum; the last sum is of the examples.
+        documents: of the sentences; None: it stands alone.
+        statistic: the score from the sums.
+    """
+
+    def __init__(self, counts: np.ndarray, documents: Sequence[str | None], statistic: Percent):
+        tables = [by_document(table, documents) for table in counts]
+        tables = [table[tables[0][:, -1] > 0] for table in tables]
+        scores = np.array([statistic(table.sum(0)[None])[0] for table in tables])
+        self.items, self.clusters = int(tables[0][:, -1].sum()), len(tables[0])
+        several = self.clusters > 1
+        added = [influences(statistic, table) if several else np.zeros(0) for table in tables]
+        self.arm = Arm(scores, np.stack(added))
+
+    def cell(self, source: str, quantity: str, layer: int | None = None, paper: float | None = None) -> StudyCell:
+        """The score with its interval."""
+        return self._cell([self.arm], StudyCell(source, quantity, 0.0, layer, paper=paper))
+
+    def minus(self, other: Score, one: StudyCell, less: StudyCell) -> StudyCell:
+        """The difference of two layers on the same examples."""
+        paper = None if one.paper is None or less.paper is None else one.paper - less.paper
+        return self._cell(
+            [self.arm, other.arm.scaled(-1)],
+            StudyCell(one.source, one.quantity, 0.0, one.layer, less.layer, paper=paper),
+        )
+
+    def _cell(self, arms: Sequence[Arm], about: StudyCell) -> StudyCell:
+        (value, _), found = total(arms), spread(*arms)
+        given = vars(about) | {"value": value, "n": self.items, "clusters": self.clusters}
+        if found is not None:
+            low, high = found.around(value)
+            given |= {"low": low, "high": high, "degrees": found.degrees}
+        return StudyCell(**given)
+
+
+def by_document(table: np.ndarray, documents: Sequence[str | None]) -> np.ndarray:
+    """(S, C) counts of sentences -> (K, C) of documents, and of the sentences that are in none."""
+    names = [i if name is None else name for i, name in enumerate(documents)]
+    numbers, _ = factorize(np.array(names, dtype=object))
+    return np.stack([np.bincount(numbers, weights=column) for column in table.T], axis=1)
+
+
+def clusters(documents: Sequence[str | None]) -> str:
+    """What the clusters of an interval are."""
+    return "sentences" if None in documents else "documents"

@@ -22,9 +22,8 @@ from elmo_bench.analysis.corpora import inventory
 from elmo_bench.analysis.corpora import senses as corpora
 from elmo_bench.analysis.corpora.inventory import Word, frequencies
 from elmo_bench.analysis.corpora.senses import Instance, SenseSentence
-from elmo_bench.analysis.resampling import Score, clusters
 from elmo_bench.analysis.settings import WsdConfig
-from elmo_bench.analysis.study import Study
+from elmo_bench.analysis.study import Score, Study, clusters
 from elmo_bench.metrics.items import ratio
 from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.system.errors import UserError
@@ -34,7 +33,7 @@ from elmo_bench.text.vocabulary import coverage
 NOTE = (
     "Fine-grained F1 in percent over {instances} instances: precision over the attempted instances, recall over all; "
     "any of several gold keys is right. An instance has the sense whose mean over {train} sentences is nearest "
-    "by cosine, or its first sense if these lack the word. 95 % intervals from draws of the {clusters} of test. {scale}"
+    "by cosine, or its first sense if these lack the word. 95 % intervals over the {clusters} of test. {scale}"
 )
 FIRST = "first sense"
 HARDLY = 0.1  # the share of the words from which on an inventory is taken to be meant for a text

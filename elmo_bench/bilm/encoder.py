@@ -11,6 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 from elmo_bench.bilm.characters import N_CHARACTERS, character_table, used_characters
 from elmo_bench.bilm.options import Options
+from elmo_bench.nn.kernels.products import linear
 
 
 class SkipInitialValues(TorchFunctionMode):
@@ -36,8 +37,8 @@ class Highway(nn.Module):
         nn.init.constant_(self.carry.bias, -2.0)  # starts close to the identity, as in the release
 
     def forward(self, x: Tensor) -> Tensor:
-        gate = torch.sigmoid(self.carry(x))  # (N, F)
-        return x + gate * (F.relu(self.transform(x)) - x)  # (N, F)
+        gate = torch.sigmoid(linear(x, self.carry.weight, self.carry.bias))  # (N, F)
+        return x + gate * (F.relu(linear(x, self.transform.weight, self.transform.bias)) - x)  # (N, F)
 
 
 class TokenEncoder(nn.Module):
@@ -84,7 +85,8 @@ class TokenEncoder(nn.Module):
             x = torch.cat([self._convolve(ids) for ids in groups])  # (N, F)
             for highway in self.highways:
                 x = highway(x)
-            return self.projection(x)
+            projection = self.projection
+            return linear(x, projection.weight, projection.bias) if isinstance(projection, nn.Linear) else x
 
     def _convolve(self, ids: Tensor) -> Tensor:
         """(n, K) -> (n, F): every filter's maximum over the windows of a word.
@@ -95,11 +97,12 @@ class TokenEncoder(nn.Module):
         pooled = []
         for convolution in self.convolutions:
             assert isinstance(convolution, nn.Conv1d)
+            assert convolution.bias is not None
             width = convolution.kernel_size[0]
             starts = x.shape[1] - width + 1
             windows = torch.cat([x[:, i : i + starts] for i in range(width)], dim=2)  # (n, starts, width * D)
             weight = convolution.weight.transpose(1, 2).flatten(1)  # (number, width * D)
-            pooled.append(F.linear(windows, weight, convolution.bias).max(dim=1).values)
+            pooled.append(linear(windows, weight, convolution.bias).max(dim=1).values)
         return self.activation(torch.cat(pooled, dim=-1))
 
     def words(self, words: Sequence[str]) -> Tensor:

@@ -3,7 +3,7 @@
 Three things make it fast: every distinct word is encoded once, with convolutions written as products over windows cut
 to the lengths of the words; the weights of all products are packed once; and each direction of the LSTMs has a thread
 of its own, because the products of one step are too small for torch to split. Where a compiler is at hand, compiled
-functions do all this, with all threads at work on every step; elsewhere torch's products: see `bilm/kernels/`.
+functions do all this, with all threads at work on every step; elsewhere torch's products: see `nn/kernels/`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from elmo_bench.bilm.characters import character_table, used_characters
 from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.kernels.checked import kernels
 from elmo_bench.bilm.kernels.encoder import CompiledEncoder, PlainEncoder
-from elmo_bench.bilm.kernels.library import Kernels
 from elmo_bench.bilm.kernels.lstm import CompiledDirections, Directions, FrozenLSTM
 from elmo_bench.bilm.lstm import ProjectedLSTM
+from elmo_bench.nn.kernels.library import Kernels
 from elmo_bench.nn.packing import on_device
 
 REMEMBERED_WORDS = 16384  # token vectors kept between batches

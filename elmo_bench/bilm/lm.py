@@ -18,14 +18,15 @@ import torch.nn.functional as F
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from elmo_bench.bilm.card import check_files
 from elmo_bench.bilm.characters import character_table, used_characters
 from elmo_bench.bilm.corpus import UNKNOWN, Corpus, Stream
 from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.kernels.lstm import States
-from elmo_bench.bilm.lstm import cell
 from elmo_bench.bilm.model import BiLM
+from elmo_bench.nn.kernels.products import product
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.files import open_text
@@ -118,16 +119,65 @@ def sampled_nll(
     """Mean negative log-likelihood under sampled softmax.
 
     Args:
-        h: (N, P) outputs of the top layer.
-        rows, biases: (N + K, P) and (N + K,) of the softmax: of the targets, then of the negatives.
-        targets, negatives: (N,) and (K,) vocabulary ids; a negative that equals a row's target is masked in that row.
+        h: (N, P) outputs of the top layer; their dtype is that of the products.
+        rows, biases: (R, P) and (R,) of the softmax.
+        targets, negatives: (N,) and (K,) places among the rows, the negatives all different; one that equals a word's
+            target is masked for that word.
         log_targets, log_sample: log expected counts of targets and negatives.
     """
-    n = len(h)
-    true = (h.float() * rows[:n].float()).sum(-1) + biases[:n] - log_targets  # (N,)
-    others = (h @ rows[n:].to(h.dtype).t()).float() + (biases[n:] - log_sample)  # (N, K)
-    others = others.masked_fill(targets[:, None] == negatives, float("-inf"))
-    return (torch.logaddexp(torch.logsumexp(others, dim=-1), true) - true).mean()
+    return _SampledNll.apply(h, rows, biases, targets, log_targets, negatives, log_sample)  # type: ignore[return-value]
+
+
+WORDS = 256  # whose scores of all negatives are held at once: they stay in the cache
+
+
+class _SampledNll(torch.autograd.Function):
+    """Scores, log-sum-exp and its gradient, some words at a time; the gradient is ready before it is asked for."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, h: Tensor, rows: Tensor, biases: Tensor, targets: Tensor, log_targets: Tensor, negatives: Tensor,
+        log_sample: Tensor,
+    ) -> Tensor:  # fmt: skip
+        n, others = len(h), rows[negatives].to(h.dtype)  # (K, P)
+        right = rows[targets].float()  # (N, P)
+        true = (h.float() * right).sum(1) + biases[targets] - log_targets  # (N,)
+        correction = biases[negatives] - log_sample  # (K,)
+        place = torch.full((len(rows),), -1, device=h.device).index_copy_(
+            0, negatives, torch.arange(len(negatives), device=h.device)
+        )
+        masked = place[targets]  # (N,) the negative that is the word's target, or -1
+        to_h, to_others = torch.empty_like(right), torch.zeros_like(others, dtype=torch.float32)
+        to_bias, to_true, losses = torch.zeros_like(correction), torch.empty_like(true), torch.empty_like(true)
+        for first in range(0, n, WORDS):
+            here = slice(first, min(first + WORDS, n))
+            words = h[here]
+            scores = product(words, others.t()).float().add_(correction)  # (n, K)
+            at, hit = masked[here, None].clamp(min=0), masked[here, None] >= 0  # (n, 1)
+            scores.scatter_(1, at, scores.gather(1, at).masked_fill(hit, float("-inf")))
+            most = torch.maximum(scores.amax(1), true[here])
+            scores.sub_(most[:, None]).exp_()
+            own = (true[here] - most).exp()
+            total = scores.sum(1) + own
+            losses[here] = total.log() + most - true[here]
+            scale = 1 / (total * n)  # (n,)
+            to_true[here] = own * scale - 1 / n
+            exact = scores.to(h.dtype)
+            to_h[here] = product(exact, others).float() * scale[:, None]
+            to_others += product(exact.t(), words * scale[:, None].to(h.dtype))
+            to_bias.addmv_(scores.t(), scale)
+        to_h.addcmul_(to_true[:, None], right)
+        given = torch.cat([to_true[:, None] * h.float(), to_others])
+        at = torch.cat([targets, negatives])
+        to_rows = torch.ops.aten.embedding_dense_backward(given, at, len(rows), -1, False)
+        to_biases = torch.zeros_like(biases).index_add_(0, at, torch.cat([to_true, to_bias]))
+        ctx.save_for_backward(to_h.to(h.dtype), to_rows, to_biases)
+        return losses.mean()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        return *(gradients[0].to(part.dtype) * part for part in ctx.saved_tensors), None, None, None, None
 
 
 class BidirectionalLM(nn.Module):
@@ -154,7 +204,6 @@ class BidirectionalLM(nn.Module):
         states: States,
         dtype: torch.dtype = torch.float32,
         drop: Callable[[Tensor], Tensor] = lambda x: x,
-        cell: Callable[..., tuple[Tensor, Tensor]] = cell,
     ) -> Tensor:
         """Top-layer outputs of both directions, (2, T * B, P); updates `states` in place.
 
@@ -164,7 +213,6 @@ class BidirectionalLM(nn.Module):
             dtype: of the matrix products.
             drop: dropout as in the release: on every layer's input, also where a residual connection adds it, and on
                 the output.
-            cell: of the LSTMs, or the same compiled.
         """
         device = self.softmax.weight.device
         vectors = self.bilm.encoder(*(table.to(device) for table in words.characters), dtype=dtype).to(dtype)  # (U, P)
@@ -175,7 +223,7 @@ class BidirectionalLM(nn.Module):
         for number, layers in enumerate(zip(*directions, strict=True)):
             h, outputs = drop(h), []
             for layer, x, state in zip(layers, h, states, strict=True):
-                output, state[number] = layer(x, [rows] * steps, state[number], cell)
+                output, state[number] = layer(x, [rows] * steps, state[number])
                 outputs.append(output)
             out = torch.stack(outputs)
             h = out + h if number and self.bilm.options.use_skip_connections else out

@@ -10,14 +10,16 @@ backward direction's sequences are reversed beforehand, so that both directions 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
+import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-FORGET_BIAS = 1.0  # added at run time, as TensorFlow's LSTMCell did for the released weights
+from elmo_bench.nn.kernels.products import linear
+from elmo_bench.nn.packing import on_device
+from elmo_bench.nn.recurrent import PROJECTED, recurrence
 
 
 class State(NamedTuple):
@@ -25,30 +27,6 @@ class State(NamedTuple):
 
     h: Tensor  # (B, P) projected and clipped output
     c: Tensor  # (B, C) clipped cell
-
-
-def cell(gates: Tensor, c: Tensor, clip: float) -> tuple[Tensor, Tensor]:
-    """(B, 4C) pre-activations in the order i, j, f, o and (B, C) cells -> new cells and outputs before projection.
-
-    Cells are stored and computed in float32 even if the products are in bfloat16.
-    """
-    precise = gates.float() if gates.dtype == torch.bfloat16 else gates
-    i, j, f, o = precise.chunk(4, dim=-1)  # each (B, C)
-    c = torch.sigmoid(f + FORGET_BIAS) * c + torch.sigmoid(i) * torch.tanh(j)
-    c = c.clamp(-clip, clip)
-    return c, (torch.sigmoid(o) * torch.tanh(c)).to(gates.dtype)
-
-
-class Shared(torch.autograd.Function):
-    """A parameter in the type of the products, at one of its uses: the gradients of all uses are summed in float32."""
-
-    @staticmethod
-    def forward(ctx: Any, parameter: Tensor, converted: Tensor) -> Tensor:
-        return converted.view_as(converted)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
-        return gradient.float(), None
 
 
 class ProjectedLSTM(nn.Module):
@@ -74,40 +52,25 @@ class ProjectedLSTM(nn.Module):
         for weight in (self.input, self.recurrent, self.projection):
             nn.init.xavier_uniform_(weight)
 
-    def forward(
-        self, x: Tensor, batch_sizes: Sequence[int], state: State, cell: Callable[..., tuple[Tensor, Tensor]] = cell
-    ) -> tuple[Tensor, State]:
+    def forward(self, x: Tensor, batch_sizes: Sequence[int], state: State) -> tuple[Tensor, State]:
         """Runs over packed sequences, with gradients for everything except the state (truncated BPTT).
 
         Args:
             x: (N, input_size) packed input, N = sum of batch_sizes; its dtype is that of the products.
             batch_sizes: number of rows of each step, never increasing.
             state: before the first step, (B, P) and (B, C) with B = batch_sizes[0].
-            cell: the function of that name, or the same compiled.
 
         Returns:
             (N, P) outputs, and each sequence's state after its own last step.
         """
-        weight, bias = self.input.to(x.dtype), self.bias.to(x.dtype)
-        recurrent, projection = (self._shared(each, x.dtype) for each in (self.recurrent, self.projection))
-        cell_clip, proj_clip = self.clips
-        h, c = state.h.detach().to(x.dtype), state.c.detach()
-        outputs, ended = [], []
-        for step in F.linear(x, weight, bias).split(list(batch_sizes)):  # (n, 4C)
-            n = len(step)
-            if n < len(h):  # sequences that ended at the previous step
-                ended.append((h[n:], c[n:]))
-                h, c = h[:n], c[:n]
-            c, out = cell(torch.addmm(step, h, recurrent().t()), c, cell_clip)
-            h = F.linear(out, projection()).clamp(-proj_clip, proj_clip)  # (n, P)
-            outputs.append(h)
-        last = zip((h, c), *reversed(ended), strict=True)
-        return torch.cat(outputs), State(*(torch.cat(parts).detach() for parts in last))
-
-    @staticmethod
-    def _shared(parameter: nn.Parameter, dtype: torch.dtype) -> Callable[[], Tensor]:
-        """Gives the parameter in this type for a step."""
-        if parameter.dtype == dtype:
-            return lambda: parameter
-        converted = parameter.detach().to(dtype)
-        return lambda: Shared.apply(parameter, converted)  # type: ignore[no-any-return]
+        input, bias, recurrent, projection = (
+            each.to(x.dtype) for each in (self.input, self.bias, self.recurrent, self.projection)
+        )
+        base, start = linear(x, input, bias), (state.h.detach()[None], state.c.detach()[None])
+        outputs, cells = recurrence(
+            PROJECTED, base[None], recurrent[None], batch_sizes, *start, projection=projection[None], clips=self.clips
+        )
+        steps = np.asarray(batch_sizes)
+        lengths = (steps[:, None] > np.arange(steps[0])).sum(0)  # (B,)
+        last = on_device((np.cumsum(steps) - steps)[lengths - 1] + np.arange(steps[0]), x.device)
+        return outputs[0], State(outputs[0, last].detach(), cells[0, last])

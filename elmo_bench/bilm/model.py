@@ -24,10 +24,10 @@ from elmo_bench.bilm.encoder import SkipInitialValues, TokenEncoder
 from elmo_bench.bilm.frozen import FrozenEncoder, frozen_directions
 from elmo_bench.bilm.kernels.checked import granted
 from elmo_bench.bilm.kernels.lstm import CompiledDirections, Directions, States
-from elmo_bench.bilm.kernels.threads import copied, torch_alone
 from elmo_bench.bilm.lstm import ProjectedLSTM, State
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.weights import export_weights, load_weights
+from elmo_bench.nn.kernels.threads import copied, torch_alone
 from elmo_bench.nn.numerics import uncompiled
 from elmo_bench.nn.packing import Packing, budgeted, on_device, padded
 from elmo_bench.system.errors import UserError

@@ -55,7 +55,7 @@ class Finding:
         more, less: the runs that are compared: the title of a column, or of a row and a column.
         measure: what is compared. "score": points of the task's metric; "error": the percentage of the errors of `less`
             that `more` does not make; "updates": the percentage of updates saved; of the weights s_j at `place`, in the
-            runs `more` alone: "first_layer": s_1 less the largest other, "spread": the largest less the smallest,
+            runs `more` alone: "first_layer": s_1 less the largest other, "spread": the smallest less the largest,
             "lower_layers": the mean of all but the last, less the last.
         place: of the weights, input or output.
         region: [low, high], where the difference lies if the finding holds; null: no bound.

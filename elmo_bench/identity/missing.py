@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -118,9 +119,27 @@ def _missing_splits(run: RunConfig, data: Plain, folder: Path | None) -> list[st
     if missing and folder is None and "folder" in data:
         paths = ", ".join(map(str, missing.values()))
         return [f"the data: task.data.folder=FOLDER must name the folder of {paths}{_source(run)}"]
+    if made := _of_other_files(run, missing.values()):
+        return [made]
     return [
         f"{path}: {limits.absent(path)}: task.data.{split} names it{_source(run)}" for split, path in missing.items()
     ]
+
+
+def _of_other_files(run: RunConfig, missing: Collection[Path]) -> str | None:
+    """One line for files that a data set makes of others in the same data folder; None if they are not such."""
+    root = Path(run.data_root or "")
+    for page in sources.load().values():
+        others = [name for source in page.sources.values() if source.is_made for name in source.files]
+        here = bool(others) and all((root / name).is_file() for name in others)
+        if here and missing and {*missing} <= {root / name for name in page.files}:
+            absent = ", ".join(name for name in page.files if root / name in missing)
+            command = f"elmo-bench data scale={run.scale.name} task={run.task.name} data_root={root}"
+            return (
+                f"{root}: no such files: {absent}; `{command}` makes them of others in this folder (in another folder: "
+                f"source={root} data_root=FOLDER)"
+            )
+    return None
 
 
 def _unreachable(run: RunConfig, data: Plain) -> list[str]:

@@ -78,8 +78,8 @@ def _read(path: Path, labels: Labels, source: DataSource, own: Callable[[Path], 
         first = next(filter(None, read), "")
         if labels.find(first) or not (ending(path) in TABLES or re.search("[\t,{[(]", first)):
             return read[:-1] if read[-1:] == [""] else read
-    table = source.table(path)
-    if table is None:
-        return own(path)
-    table.require("label")
-    return labels.of_table(table)
+    opened = source.open(path)
+    if isinstance(opened, Path):
+        return own(opened)
+    opened.require("label")
+    return labels.of_table(opened)

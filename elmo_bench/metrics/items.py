@@ -1,7 +1,7 @@
 """Per-example results: additive statistics whose sums give the official metric, and the cluster of each example.
 
-Resampling (a bootstrap, a permutation test) draws whole clusters, sums the statistics of the examples, and computes the
-official metric from the sums.
+Intervals are over whole clusters: the statistics of their examples are summed, and the official metric is computed from
+the sums.
 """
 
 from __future__ import annotations

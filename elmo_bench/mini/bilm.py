@@ -52,12 +52,12 @@ class MiniBilm:
 
         output, work = (self.folder / composing.seeded(name, self.seed) for name in ("bilm", "pretrain"))
         recipe = _recipe(places.CONF, self.folder, self.seed)
-        if is_private(output) and _trained(output, recipe):
+        if is_private(output) and _trained(output, recipe, self.folder):
             return output
         with held(work, "biLM: being trained once for both runs", wait=True):
-            if is_private(output) and _trained(output, recipe):
+            if is_private(output) and _trained(output, recipe, self.folder):
                 return output
-            if _trained(self.brought, recipe, text=self.folder):
+            if _trained(self.brought, recipe, self.folder):
                 for name in (*FILES, CARD):  # a folder without a card is not trained
                     write_bytes(output / name, (self.brought / name).read_bytes())
             else:
@@ -90,15 +90,14 @@ def _recipe(conf: Path, folder: Path, seed: int) -> dict[str, Any]:
     return recipe
 
 
-def _trained(bilm: Path, recipe: dict[str, Any], text: Path | None = None) -> bool:
-    """Whether there is a whole biLM whose card names this recipe and, with `text`, what that folder holds."""
+def _trained(bilm: Path, recipe: dict[str, Any], text: Path) -> bool:
+    """Whether there is a whole biLM whose card names this recipe and the text in that folder."""
     from elmo_bench.bilm.card import check_folder, read_card
 
     try:
         card = read_card(bilm)
         check_folder(bilm)
-        if text is not None:
-            check_digests(text, card["sha256"], "train the biLM")
+        check_digests(text, card["sha256"], "train the biLM")
     except (KeyError, UserError):
         return False
     named = card.get("recipe")

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from elmo_bench.mini import PATHS, SPLITS
 from elmo_bench.mini.formats import FORMATS
 from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.world import World
+from elmo_bench.mini.paths import PATHS, SPLITS
 from elmo_bench.mini.text import PlainText
 from elmo_bench.system.errors import UserError
 

@@ -9,9 +9,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.mini import PATHS, SPLITS, TEXT
 from elmo_bench.mini.build import VERSION, Builder, Sizes
 from elmo_bench.mini.formats import FORMATS
+from elmo_bench.mini.paths import PATHS, SPLITS, TEXT, edited_language
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
@@ -42,12 +42,13 @@ def ensure_data(
         The folder.
 
     Raises:
-        UserError: invalid sizes, or the folder contains mini data of another seed or version, or of other sizes.
+        UserError: invalid sizes, or the folder contains mini data of another seed, version, language or sizes.
     """
     folder, known = Path(folder), Sizes.of(sizes)
     needed = {"": TEXT} | {task: FILES[task] for task in tasks}
     wanted = {name for names in needed.values() for name in names}
-    identity = {"version": VERSION, "seed": seed, "sizes": json.loads(json_text.dumps(asdict(known)))}
+    plain = json.loads(json_text.dumps(asdict(known)))
+    identity = {"version": VERSION, "seed": seed, "sizes": plain, **edited_language()}
     if wanted <= _kept(folder, identity).keys():
         return folder
     with held(folder, "data: being generated once for both runs", wait=True):
@@ -85,9 +86,11 @@ def _kept(folder: Path, identity: Mapping[str, Any]) -> dict[str, str]:
         manifest = _manifest(folder)
     except UserError:  # missing or damaged
         return {}
-    if {key: manifest.get(key) for key in identity} != identity:
+    if {key: value for key, value in manifest.items() if key != "files"} != identity:
         raise UserError(
-            "contains mini data of another seed, size or version; delete it or choose another folder", folder
+            "contains mini data of another seed, size, version or language (elmo_bench/mini/language); delete it, or "
+            "choose another scale.folder (conf/scale/mini.yaml)",
+            folder,
         )
     if not private(folder / MANIFEST):
         return {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from elmo_bench.mini.language.chance import Chance
@@ -18,64 +18,59 @@ from elmo_bench.mini.scenes import LABELS, ScenePair, Scenes
 from elmo_bench.mini.stories import Stories
 from elmo_bench.system.storage import json_text
 from elmo_bench.text.brackets import write_mentions, write_spans
+from elmo_bench.text.columns import write_rows
+from elmo_bench.text.conll2012 import END, FRAME, LEMMA, PARSE, POS, WORD, begin, write_sentence
 from elmo_bench.text.tags import Span, encode
+
+Columns = tuple[dict[int, Sequence[str]], list[list[str]]]  # by their numbers; those of arguments
 
 
 def _ner(split: str, items: list[Sentence]) -> str:
     """Word and IOB2 tag, tab-separated; a blank line after every sentence."""
-    lines: list[str] = []
-    for told in items:
-        tags = encode(told.spans[ENTITY], len(told.words), "iob2")
-        lines += [f"{word}\t{tag}" for word, tag in zip(told.forms, tags, strict=True)]
-        lines.append("")
-    return "\n".join(lines) + "\n"
+    tagged = ((told.forms, encode(told.spans[ENTITY], len(told.words), "iob2")) for told in items)
+    return "".join(write_rows([*zip(*columns, strict=True)], "\t") for columns in tagged)
 
 
 def _srl(split: str, items: list[Sentence]) -> str:
-    """CoNLL-2012 columns: document, part, number, word, part of speech, parse bit, predicate lemma, roleset, -, -, *, a
-    column of arguments for every predicate, -. Twenty sentences a document.
+    """CoNLL-2012 columns: words, parts of speech, parse bits, predicates' lemmas and rolesets, and their arguments.
+    Twenty sentences a document.
     """
-    sentences = [list(_propositions(told)) for told in items]
-    return _conll(split, [sentences[i : i + 20] for i in range(0, len(sentences), 20)])
+    return _conll(split, [map(_propositions, items[i : i + 20]) for i in range(0, len(items), 20)])
 
 
-def _propositions(told: Sentence) -> Iterator[list[str]]:
+def _propositions(told: Sentence) -> Columns:
+    """The columns of a sentence, and those of its predicates' arguments."""
     size = len(told.words)
     verbs = [(i, word.event) for i, word in enumerate(told.words) if word.event]
-    columns = [write_spans([*told.spans[event], Span("V", i, i + 1)], size) for i, event in verbs]
+    arguments = [write_spans([*told.spans[event], Span("V", i, i + 1)], size) for i, event in verbs]
+    rolesets = [(word.event.verb.lemma, word.event.verb.number) if word.event else "--" for word in told.words]
+    lemmas, frames = zip(*rolesets, strict=True)
     parse = ["(TOP*", *["*"] * (size - 2), "*)"]
-    for i, word in enumerate(told.words):
-        roleset = (word.event.verb.lemma, word.event.verb.number) if word.event else "--"
-        yield [word.form, word.tag, parse[i], *roleset, *"--*", *(column[i] for column in columns), "-"]
+    tags = [word.tag for word in told.words]
+    return {WORD: told.forms, POS: tags, PARSE: parse, LEMMA: lemmas, FRAME: frames}, arguments
 
 
 def _coref(split: str, items: list[list[Sentence]]) -> str:
-    """CoNLL-2012 columns: document, part, number, word, XX, five times -, *, clusters of two or more mentions."""
-    documents = []
-    for story in items:
-        sizes = Counter(span.type for told in story for span in told.spans[MENTION])
-        ids: dict[str, int] = {}
-        rows = []
-        for told in story:
-            mentions = [span for span in told.spans[MENTION] if sizes[span.type] > 1]
-            numbered = [span._replace(type=str(ids.setdefault(span.type, len(ids)))) for span in mentions]
-            cells = write_mentions(numbered, len(told.words))
-            rows.append([[form, "XX", *"-----*", cell] for form, cell in zip(told.forms, cells, strict=True)])
-        documents.append(rows)
-    return _conll(split, documents)
+    """CoNLL-2012 columns: words, XX as their parts of speech, and clusters of two or more mentions."""
+    return _conll(split, map(_clusters, items))
 
 
-def _conll(split: str, documents: list[list[list[list[str]]]]) -> str:
-    """The rows of words, tab-separated, after the document, the part and the number of each."""
+def _clusters(story: list[Sentence]) -> Iterator[Columns]:
+    sizes = Counter(span.type for told in story for span in told.spans[MENTION])
+    ids: dict[str, int] = {}
+    for told in story:
+        mentions = [span for span in told.spans[MENTION] if sizes[span.type] > 1]
+        numbered = [span._replace(type=str(ids.setdefault(span.type, len(ids)))) for span in mentions]
+        size = len(told.words)
+        yield {WORD: told.forms, POS: ["XX"] * size, -1: write_mentions(numbered, size)}, []
+
+
+def _conll(split: str, documents: Iterable[Iterable[Columns]]) -> str:
     lines = []
     for n, document in enumerate(documents):
         name = f"mini/{split}_{n:04}"
-        lines.append(f"#begin document ({name}); part 000")
-        for rows in document:
-            lines += ["\t".join([name, "0", str(i), *row]) for i, row in enumerate(rows)]
-            lines.append("")
-        lines.append("#end document")
-    return "\n".join(lines) + "\n"
+        lines += [begin(name, "000"), *(write_sentence(name, "0", *columns) for columns in document), END]
+    return "".join(lines)
 
 
 def _snli(split: str, items: list[ScenePair]) -> str:

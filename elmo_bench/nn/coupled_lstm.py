@@ -8,7 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from elmo_bench.nn.kernels.products import linear
 from elmo_bench.nn.packing import Packing
+from elmo_bench.nn.recurrent import COUPLED, recurrence
 
 
 class CoupledBiLSTM(nn.Module):
@@ -16,7 +18,7 @@ class CoupledBiLSTM(nn.Module):
 
     c' = (1 - i) c + i tanh(j) and h' = tanh(c') sigmoid(o), where i is after its sigmoid and (i, j, o) are linear in
     the word and in h. Words are given without padding, sentence after sentence. One product computes the inputs of all
-    steps; a step then serves both directions of all sentences that reach it.
+    steps.
 
     Args:
         input_size: D.
@@ -50,15 +52,9 @@ class CoupledBiLSTM(nn.Module):
         kept = None
         if self.training and self.dropout:
             kept = F.dropout(self.initial.new_ones(2, len(lengths), self.hidden_size), self.dropout)  # (2, B, H)
-        ahead, back = self.input(x).chunk(2, dim=1)  # (N, 3H) each
+        ahead, back = linear(x, self.input.weight, self.input.bias).chunk(2, dim=1)  # (N, 3H) each
         products = torch.stack([ahead[forward[0]], back[backward[0]]])  # (2, N, 3H), step after step
         c, h = (state.expand(-1, sizes[0], -1) for state in self.initial.unbind(1))  # (2, B, H) each
-        outputs = []
-        for read, n in zip(products.split(sizes, dim=1), sizes, strict=True):
-            h = h[:, :n] if kept is None else h[:, :n] * kept[:, :n]
-            i, j, o = torch.baddbmm(read, h, self.recurrent).chunk(3, dim=2)  # (2, n, H) each
-            c = torch.lerp(c[:, :n], j.tanh(), i.sigmoid())  # (1 - i) c + i tanh(j)
-            h = c.tanh() * o.sigmoid()
-            outputs.append(h)
-        ahead, back = torch.cat(outputs, dim=1)  # (N, H) each
+        states, _ = recurrence(COUPLED, products, self.recurrent.mT, sizes, h, c, mask=kept)
+        ahead, back = states  # (N, H) each
         return torch.cat([ahead[forward[1]], back[backward[1]]], dim=1)

@@ -20,19 +20,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elmo_bench.nn.numerics import compiled
+from elmo_bench.nn.kernels.products import linear
 from elmo_bench.nn.packing import Packing
+from elmo_bench.nn.recurrent import HIGHWAY, recurrence
 
 GATES = 5  # i, f, o, r, j
-
-
-def cell(gates: Tensor, highway: Tensor, c: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-    """W x + U h + b (n, 5H), V x, c and the dropout mask (n, H) -> h and c after a step; all but the product of it."""
-    sigmoids, j = gates.split([4 * c.shape[1], c.shape[1]], dim=1)
-    i, f, o, r = sigmoids.sigmoid().chunk(4, dim=1)  # (n, H) each
-    c = i * j.tanh() + f * c
-    h = torch.lerp(highway, o * c.tanh(), r)  # r * (o * tanh(c)) + (1 - r) * highway
-    return h if mask is None else h * mask, c
 
 
 class HighwayLSTM(nn.Module):
@@ -52,25 +44,20 @@ class HighwayLSTM(nn.Module):
             nn.init.orthogonal_(matrix)
         self.bias.data.chunk(GATES)[1].fill_(1)  # f: cells remember at first
 
-    def forward(self, x: Tensor, sizes: list[int], mask: Tensor | None = None) -> Tensor:
-        """(N, D) packed rows, the sentences of each step -> (N, H); a mask (B, H) multiplies every output.
+    def forward(self, x: Tensor, packing: Packing, mask: Tensor | None = None) -> Tensor:
+        """(N, D) packed rows -> (N, H); a mask (B, H) multiplies every output.
 
         Under autocast only the product over all words takes its 16 bits: cells keep the precision of the weights.
         """
         hidden = self.recurrent.shape[1]
-        products = F.linear(x, self.weight).to(self.bias.dtype)  # (N, 6H): W x, then V x
+        bias = F.pad(self.bias, (0, hidden))  # V x has none
+        products = linear(x, self.weight, bias).to(bias.dtype)  # (N, 6H): W x + b, then V x
         with torch.autocast(x.device.type, enabled=False):
-            of_gates, of_highway = products.split([GATES * hidden, hidden], dim=1)
-            of_gates, across = of_gates + self.bias, self.recurrent.t()
-            h = c = products.new_zeros(sizes[0], hidden)
-            outputs = []
-            cell_of_device = compiled(cell, x.device)
-            for read, highway, n in zip(of_gates.split(sizes), of_highway.split(sizes), sizes, strict=True):
-                if n < len(h):  # a sentence has ended
-                    h, c, mask = h[:n], c[:n], None if mask is None else mask[:n]
-                h, c = cell_of_device(torch.addmm(read, h, across), highway, c, mask)
-                outputs.append(h)
-            return torch.cat(outputs)
+            of_gates, of_highway = products[None].split([GATES * hidden, hidden], dim=2)
+            start, sizes = products.new_zeros(1, packing.batch_sizes[0], hidden), packing.batch_sizes
+            rows = None if mask is None else mask[None]
+            (h,), _ = recurrence(HIGHWAY, of_gates, self.recurrent[None], sizes, start, start, of_highway, rows)
+            return h if mask is None else h * mask[packing.sentences]
 
 
 class AlternatingHighwayLSTM(nn.Module):
@@ -105,7 +92,7 @@ class AlternatingHighwayLSTM(nn.Module):
         h = x.flatten(0, 1)[words]  # (N, D)
         for number, layer in enumerate(self.layers):
             h = h if number == 0 else h[turned]
-            h = layer(h, packing.batch_sizes, self._kept(h, len(mask)))  # (N, H)
+            h = layer(h, packing, self._kept(h, len(mask)))  # (N, H)
         if len(self.layers) % 2 == 0:
             h = h[turned]
         out = h.new_zeros(mask.numel(), self.output_size)

@@ -22,6 +22,7 @@ class Packing:
     Attributes:
         rows: (B,) sentences in packed order, longest first.
         batch_sizes: number of sentences that reach each step.
+        sentences: (N,) the sentence of each packed token, as its place in `rows`.
         orders: for each direction, the token at each packed position, and the inverse. The backward direction reads
             its sentences from their ends, so that both are left-aligned.
         inside: (N,) positions of the tokens that are not marks, sentence by sentence.
@@ -39,6 +40,7 @@ class Packing:
         marks[starts], marks[ends - 1] = True, True
 
         self.rows = on_device(rows, device)
+        self.sentences = on_device(np.nonzero(reached)[1], device)
         self.batch_sizes: list[int] = reached.sum(axis=1).tolist()
         self.orders = [
             (on_device(order, device), on_device(np.argsort(order), device)) for order in (forward, backward)

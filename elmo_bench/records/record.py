@@ -106,6 +106,11 @@ class Started:
         return not self.has_elmo or (self.config.get("bilm") or {}).get("_target_", BILM) == BILM
 
     @property
+    def bilm_seed(self) -> int:
+        """The seed of its biLM, of those that a run makes itself."""
+        return (self.config.get("bilm") or {}).get("seed", 1)
+
+    @property
     def has_seen(self) -> bool:
         """Whether its source of layers was trained on data of its task, as the source says (`bilm.seen`)."""
         return self.has_elmo and self.task in (self.config.get("bilm") or {}).get("seen", ())

@@ -7,7 +7,7 @@ study, biLM and quantity.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,13 @@ class StudyCell:
         return self.low - slack <= self.value <= self.high + slack
 
     @property
+    def turned(self) -> StudyCell:
+        """A difference of two layers the other way round."""
+        ends = {"value": self.value, "low": self.high, "high": self.low, "paper": self.paper}
+        signed = {key: None if end is None else -end for key, end in ends.items()}
+        return replace(self, layer=self.minus, minus=self.layer, **signed)
+
+    @property
     def behind(self) -> str:
         """How many examples are behind it, in how many clusters; empty where that is not known."""
         return "" if self.n is None or self.clusters is None else f"{self.n:,} examples in {self.clusters:,} clusters"
@@ -113,9 +120,12 @@ class StudyRecord:
         return Path(results_root) / "analysis" / self.scale / self.study / f"{self.id}.json"
 
     def find(self, quantity: str, source: str, layer: int | None = None, minus: int | None = None) -> list[StudyCell]:
-        """The numbers of a quantity of a source; `minus` asks for a difference of two layers."""
-        wanted = (quantity, source, layer, minus)
-        return [cell for cell in self.cells if (cell.quantity, cell.source, cell.layer, cell.minus) == wanted]
+        """The numbers of a quantity of a source; `minus` asks for a difference of two layers, in either order."""
+        of_source = [cell for cell in self.cells if (cell.quantity, cell.source) == (quantity, source)]
+        found = [cell for cell in of_source if (cell.layer, cell.minus) == (layer, minus)]
+        if found or minus is None:
+            return found
+        return [cell.turned for cell in of_source if (cell.layer, cell.minus) == (minus, layer)]
 
 
 def write(record: StudyRecord, results_root: str | Path, more: Mapping[str, Any] | None = None) -> StudyRecord:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from statistics import median
 
@@ -34,6 +35,20 @@ def making(records: Sequence[Record], tasks: Collection[str]) -> float:
             of = record.task if part == "layers" else ""
             most[of, part] = max(seconds, most.get((of, part), 0.0))
     return sum(seconds for (task, part), seconds in most.items() if task in tasks and part != "start")
+
+
+def on_one_processor(*groups: Sequence[Record]) -> tuple[str, list[list[Record]]]:
+    """The runs that can be compared in time: those on the kind of processor that every group has, and most runs.
+
+    Returns:
+        The kind, and the groups' runs on it; "" and the groups as they are where they have none in common.
+    """
+    kinds = [Counter(record.machine.get("cpu", "") for record in group) for group in groups]
+    shared = set.intersection(*map(set, kinds)) - {""}
+    if not shared:
+        return "", [*map(list, groups)]
+    kind = max(sorted(shared), key=lambda name: sum(each[name] for each in kinds))
+    return kind, [[record for record in group if record.machine.get("cpu") == kind] for group in groups]
 
 
 def in_time(seconds: float) -> str:

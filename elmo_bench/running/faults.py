@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -62,8 +63,9 @@ def rehearse_metric(make: Callable[[], Metric], predictions: Sequence[Prediction
     for answers in (predictions, *([row.get(key) for row in rows] for key in alike)):
         metric = make()
         try:
-            metric.update(answers, rows)
-            apart = difference(metric.from_totals(metric.items().totals()), metric.compute())
+            with warnings.catch_warnings(action="ignore"):  # of what is no answer
+                metric.update(answers, rows)
+                apart = difference(metric.from_totals(metric.items().totals()), metric.compute())
         except Exception:  # of a task's own code: no answer, or too few to be scored
             continue
         if apart:

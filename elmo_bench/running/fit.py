@@ -28,7 +28,7 @@ from elmo_bench.running.ranks import ALONE, Environment, Rank
 from elmo_bench.running.tracking import lightnings
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import explained
-from elmo_bench.system.machine import cores
+from elmo_bench.system.machine import cores, keep_freed_memory
 
 
 def make_trainer(
@@ -109,6 +109,7 @@ def set_up(machine: TrainerConfig, rank: Rank = ALONE) -> None:
 
     Before anything is opened, for it would be opened on the first GPU.
     """
+    keep_freed_memory()
     if machine.threads or machine.devices > 1:  # a rank has its share of the cores
         torch.set_num_threads(machine.threads or max(1, cores() // machine.devices))
     if device_of(machine.accelerator) == "cuda":

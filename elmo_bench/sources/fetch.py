@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from elmo_bench.sources.archives import content_digest, unpack
 from elmo_bench.sources.download import Patience, download
 from elmo_bench.sources.pages import Source
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.hashing import sha256
+from elmo_bench.system.storage.hashing import content_sha256, sha256
 
 Problem = str | None  # what is wrong with a file, or nothing
 
@@ -21,8 +21,9 @@ class SourcePlaces(NamedTuple):
     """Where sources come from and go to.
 
     Args:
-        downloads: the folder for what is fetched and unpacked.
-        offline: a folder with archives and files as `Source.downloads` names them; nothing is fetched then.
+        downloads: the folder for what is fetched and unpacked, in the data folder.
+        offline: a folder with archives and files as `Source.downloads` names them, or another data folder; nothing is
+            fetched then.
         mirror: the address of such a folder on a server, which is asked first.
         patience: with a connection.
     """
@@ -40,6 +41,11 @@ def obtain(source: Source, places: SourcePlaces) -> Path:
         UserError: the user's folder lacks it or has something else; it cannot be fetched; an archive is damaged, or
             would be unpacked outside its folder.
     """
+    if source.is_made:
+        folder = made_folder(source, places)
+        if folder is None:
+            raise UserError(f"needed here: {_wrong_folder(source, places.downloads.parent)}", places.downloads.parent)
+        return folder
     if source.url is not None:
         return _single(source, places)
     offline = places.offline / source.name if places.offline else None
@@ -49,11 +55,18 @@ def obtain(source: Source, places: SourcePlaces) -> Path:
     return _archive(source, places) if source.members else _files(source, places)
 
 
+def made_folder(source: Source, places: SourcePlaces) -> Path | None:
+    """The data folder, the user's other one or that which is written to, that has the files of other data sets."""
+    folders = filter(None, (places.offline, places.downloads.parent))
+    return next((folder for folder in folders if _wrong_folder(source, folder) is None), None)
+
+
 def missing(sources: Iterable[Source], offline: Path) -> list[str]:
     """A line for each file that a folder of the user's should have and has not."""
     return [
         f"{offline / name}: get it from {url}"
         for source in sources
+        if not source.is_made
         if source.url is not None or not (offline / source.name).is_dir()
         for name, (url, _) in source.downloads().items()
         if not (offline / name).is_file()
@@ -122,8 +135,8 @@ def _download(name: str, url: str, digest: str | None, source: Source, places: S
             path.with_name(f"{path.name}.part").unlink(missing_ok=True)
 
 
-def _wrong_file(path: Path, digest: str | None) -> Problem:
-    if digest is None or (found := sha256(path)) == digest:
+def _wrong_file(path: Path, digest: str | None, hashed: Callable[[Path], str] = sha256) -> Problem:
+    if digest is None or (found := hashed(path)) == digest:
         return None
     return f"not the file that conf/data names: its sha256 is {found[:12]}... and not {digest[:12]}..."
 
@@ -135,7 +148,7 @@ def _wrong_folder(source: Source, folder: Path) -> Problem:
     for path, digest in source.files.items():
         if not (folder / path).is_file():
             return f"{path} is missing in it"
-        if wrong := _wrong_file(folder / path, digest):
+        if wrong := _wrong_file(folder / path, digest, content_sha256 if source.is_made else sha256):
             return f"{path}: {wrong}"
     return None
 

@@ -20,11 +20,14 @@ ROOTS = ("data_root", "models_root", "vectors_root")
 
 @dataclass
 class Source:
-    """A repository at a commit (some of its files, or an archive of all), or a single file at an address."""
+    """A repository at a commit (some of its files, or an archive of all), or a single file at an address.
+
+    With neither, it is files of other data sets, which lie in the data folder or are made first.
+    """
 
     repository: str | None = None  # OWNER/NAME on GitHub
     commit: str | None = None
-    files: dict[str, str] = field(default_factory=dict)  # path -> sha256: fetched one by one
+    files: dict[str, str] = field(default_factory=dict)  # path -> sha256 of the (unpacked) content: fetched one by one
     members: list[str] = field(default_factory=list)  # patterns of paths in an archive; of a repository: fetched as one
     url: str | None = None
     sha256: str | None = None  # of the file at `url`; of a repository's members: of the list that sha256sum prints
@@ -36,6 +39,11 @@ class Source:
         if self.url is not None:
             return PurePosixPath(urlsplit(self.url).path).name
         return f"{str(self.repository).rpartition('/')[2]}-{self.commit}"
+
+    @property
+    def is_made(self) -> bool:
+        """Whether it is files of other data sets."""
+        return self.url is None and self.repository is None
 
     @property
     def limit(self) -> int:
@@ -56,6 +64,8 @@ class Source:
     @property
     def origin(self) -> str:
         """As people write it."""
+        if self.is_made:
+            return ", ".join(self.files)
         return self.url or f"https://github.com/{self.repository} @ {self.commit}"
 
 
@@ -111,6 +121,11 @@ def _page(path: Path, changed: int) -> DataSet:
     if page.root not in ROOTS:
         raise UserError(f"root: {choices(page.root, ROOTS)}", path)
     return page
+
+
+def makers(pages: dict[str, DataSet], source: Source) -> dict[str, DataSet]:
+    """The data sets whose files a source is."""
+    return {name: page for name, page in pages.items() if page.files.keys() & source.files.keys()}
 
 
 def chosen(pages: dict[str, DataSet], scale: str, task: str, names: str | None = None) -> dict[str, DataSet]:

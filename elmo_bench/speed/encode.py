@@ -21,7 +21,8 @@ from torch import Tensor
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END, character_table
 from elmo_bench.bilm.kernels import checked
-from elmo_bench.bilm.lstm import FORGET_BIAS, ProjectedLSTM
+from elmo_bench.bilm.lstm import ProjectedLSTM
+from elmo_bench.nn.recurrent import FORGET_BIAS
 from elmo_bench.speed.bound import batch_flops
 from elmo_bench.speed.inputs import Sentence
 

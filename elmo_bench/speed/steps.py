@@ -19,6 +19,7 @@ from elmo_bench.running.module import BenchModule
 from elmo_bench.speed import cases
 from elmo_bench.speed.bound import best_product
 from elmo_bench.speed.cases import Case, RandomLayers, update
+from elmo_bench.system.machine import keep_freed_memory
 from elmo_bench.system.storage import json_text
 from elmo_bench.task import Batch
 
@@ -88,6 +89,7 @@ def open_width(data: Sequence[str]) -> int:
 
 def main(task: str, data_root: str, number: str) -> None:
     """Measures steps on some batches of scale=open and prints the figures as JSON."""
+    keep_freed_memory()
     torch.set_num_threads(1)
     data = ["scale=open", f"data_root={data_root}"]
     case = Case(cases.choose(task, data, "open", int(number)), "elmo", RandomLayers(open_width(data)), data)

@@ -16,11 +16,12 @@ from elmo_bench.identity.missing import check_files
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import label, run_name
-from elmo_bench.records.times import in_time, making, start, typical
+from elmo_bench.records.times import in_time, making, on_one_processor, start, typical
 from elmo_bench.sweeps.pages import points, seeds_of
 from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.machine import processor
 from elmo_bench.system.terminal import console
 
 
@@ -97,9 +98,11 @@ class Plan(NamedTuple):
         counted = Counter((each.config.task.name, each.config.arm) for each in new)
         total, unknown = 0.0, 0
         known = store.whole([*self.records.values()]), [*store.read_all(places.RECORDED, self.request.scale)]
+        here = processor()
         for kind, number in counted.items():
             alike = ([record for record in there if (record.task, record.arm) == kind] for there in known)
             found = next(filter(None, alike), [])
+            found = [record for record in found if record.machine.get("cpu") == here] or on_one_processor(found)[1][0]
             total += number * (typical(found) + start(found)) if found else 0.0
             unknown += 0 if found else number
         recorded = [*known[0], *known[1]]

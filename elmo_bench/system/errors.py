@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -50,6 +51,11 @@ class UserError(Exception):
 
     def __reduce__(self):  # keeps path and line when a worker process passes the error on
         return type(self), (self.message, self.path, self.line, self.faults)
+
+
+def notice(message: str, path: Any = None) -> None:
+    """Tells on the standard error, in one line, what is no error."""
+    print(f"{path}: {message}" if path else message, file=sys.stderr)
 
 
 def check_missing(what: str, problems: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import resource
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -19,6 +20,7 @@ from elmo_bench.system.places import CHECKOUT, ROOT
 
 GIVEN = "CUDA_VISIBLE_DEVICES", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS"  # the GPUs of a job
 HIDDEN = "", "-1", "NoDevFiles"  # values of CUDA_VISIBLE_DEVICES without a GPU
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of <malloc.h>
 DRIVER = "/proc/driver/nvidia/version"
 PACKAGES = ("torch", "pytorch-lightning", "hydra-core", "omegaconf", "datasets", "numpy", "seqeval", "h5py")
 
@@ -74,7 +76,7 @@ def machine(accelerator: str) -> dict[str, Any]:
     import torch
 
     described: dict[str, Any] = {
-        "cpu": _cpu(),
+        "cpu": processor(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "memory_gib": _memory(),
@@ -136,6 +138,17 @@ def _listed() -> str | None:
     return " ".join(["nvidia-smi", *done.stdout.splitlines()[:1]])
 
 
+def keep_freed_memory() -> None:
+    """From now on glibc keeps what this process frees: a training frees and takes the same arrays at every step.
+
+    Given back, each would be cleared by the system, page by page, when it is taken again.
+    """
+    with suppress(OSError, AttributeError):  # another C library
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(M_MMAP_THRESHOLD, 1 << 25)  # the most that glibc allows
+        mallopt(M_TRIM_THRESHOLD, (1 << 31) - 1)
+
+
 def peak_mib() -> float:
     """The peak memory of this process so far, in MiB."""
     status = Path("/proc/self/status")
@@ -155,7 +168,8 @@ def peaks(accelerator: str) -> dict[str, int]:
     return memory
 
 
-def _cpu() -> str:
+def processor() -> str:
+    """The processor's name."""
     if sys.platform == "linux":
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
             if line.startswith("model name"):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from elmo_bench.configuration.checks import one_of
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import UserError, notice
 from elmo_bench.tagging.sentences import KEYS, TaggedFiles, TaggedSentence
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import documents, tags
@@ -76,7 +75,7 @@ class TaggingReader:
         with self.files.comments():
             splits = {split: self._rows(sentences, split, repairs) for split, sentences in self.files.splits().items()}
         if repairs:
-            print(f"tags repaired as conlleval reads them: {'; '.join(repairs)}", file=sys.stderr)
+            notice(f"tags repaired as conlleval reads them: {'; '.join(repairs)}")
         splits["train"] = part.of(splits["train"], "sentences")
         self._make_vocabularies(splits["train"], part)
         return tables(splits)
@@ -103,15 +102,12 @@ class TaggingReader:
         return documents.with_documents(rows)
 
     def _make_vocabularies(self, train: Sequence[Row], part: Part) -> None:
-        words = [word for row in train for word in row["tokens"]]
+        words = (word for row in train for word in row["tokens"])
         types = {tag[2:] for row in train for tag in row["tags"] if tag != "O"}
         if not types:
             raise UserError(f"the training data contain no span; {part.mend('is task.data.tag_column right?')}")
-        self.vocabularies = {
-            "words": Vocabulary.count(words, self.min_count, self.lower),
-            "chars": Vocabulary.count((char for word in words for char in word), self.char_min_count),
-            "labels": Vocabulary(tags.labels(types, self.scheme), special=False),
-        }
+        self.vocabularies = Vocabulary.of_words(words, self.min_count, self.char_min_count, self.lower)
+        self.vocabularies["labels"] = Vocabulary(tags.labels(types, self.scheme), special=False)
 
     def collate(self, rows: Sequence[Row]) -> Batch:
         """Text field "tokens"; label "tags" (B, T) int64 if all rows have tags, 0 (O) at padding."""

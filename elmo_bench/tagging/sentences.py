@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage.files import ending, first_line
 from elmo_bench.text import documents
 from elmo_bench.text.columns import Block, comments_named, read_blocks
-from elmo_bench.text.source import SPLITS, DataSource, Table, check_keys
-from elmo_bench.text.tags import TagError, normal
+from elmo_bench.text.source import DataSource, Table, check_keys
+from elmo_bench.text.tags import TagError, normals
 
 COLUMNS = "of a column file, task.data.word_column and task.data.tag_column number the columns"
 OF_COLUMN_FILES = ("word_column", "tag_column", "comment")  # keys of `task.data`
@@ -41,13 +41,10 @@ class TaggedSentence(NamedTuple):
 
     def normal(self, number: int) -> list[str]:
         """Its tags, with the letters of BIOES for those of BILOU. Raises `UserError` for one of no known scheme."""
-        clean = []
-        for index, tag in enumerate(self.tags or ()):
-            try:
-                clean.append(normal(tag))
-            except ValueError as error:
-                raise self.fault(TagError(str(error), number, index)) from None
-        return clean
+        try:
+            return normals(self.tags or (), number)
+        except TagError as error:
+            raise self.fault(error) from None
 
 
 class TaggedFiles:
@@ -70,24 +67,24 @@ class TaggedFiles:
     def splits(self) -> dict[str, Iterator[TaggedSentence]]:
         """The sentences of all splits. Raises `UserError`, here or as they are read, for what is no such file."""
         check_keys(self.data, *KEYS)
-        if self.source.tabular:
+        tabular = self.source.tabular
+        if tabular:
             if unread := [key for key in OF_COLUMN_FILES if key in self.data]:
                 mend = "of a table, '+task.data.columns={tokens: NAME, tags: NAME}' names the columns"
                 raise UserError(f"task.data.{unread[0]} is for column files; {mend}")
-            return {split: self._of_table(table) for split, table in self.source.load().items()}
-        if self.data.get("tag_names"):
+        elif self.data.get("tag_names"):
             raise UserError(f"task.data.tag_names is for tables; {COLUMNS}")
-        return {split: self._of_split(self.source.path(split)) for split in SPLITS}
+        return {split: self._of(opened, documented=True) for split, opened in self.source.load().items()}
 
     def file(self, path: Path | str, tagged: bool = True) -> Iterator[TaggedSentence]:
         """The sentences of a file; not `tagged`: their words, whatever the tags. Raises `UserError` as `splits`."""
-        table = self.source.table(path)
-        return self._of_blocks(self._blocks(path, tagged), tagged) if table is None else self._of_table(table, tagged)
+        return self._of(self.source.open(path), tagged)
 
-    def _of_split(self, path: Path) -> Iterator[TaggedSentence]:
-        blocks = self._blocks(path)
-        for sentence, document in zip(self._of_blocks(blocks), documents.of_blocks(blocks), strict=True):
-            yield sentence._replace(document=document)
+    def _of(self, opened: Table | Path, tagged: bool = True, documented: bool = False) -> Iterator[TaggedSentence]:
+        if not isinstance(opened, Path):
+            return self._of_table(opened, tagged)
+        blocks = self._blocks(opened, tagged)
+        return self._of_blocks(blocks, tagged, documents.of_blocks(blocks) if documented else repeat(""))
 
     def _blocks(self, path: Path | str, tagged: bool = True) -> list[Block]:
         blocks = list(read_blocks(path, comment=self.data.get("comment"), minimum=2 if tagged else 1))
@@ -95,18 +92,18 @@ class TaggedFiles:
         if words > LONG * sentences or sentences == words > 1:
             what = f"{sentences} sentence{'s' * (sentences > 1)} of {words} words"
             expected = "an empty line stands after each sentence, and nowhere else"
-            print(f"{path}: {what}; are the empty lines right? {expected}", file=sys.stderr)
+            notice(f"{what}; are the empty lines right? {expected}", path)
         return blocks
 
-    def _of_blocks(self, blocks: list[Block], tagged: bool = True) -> Iterator[TaggedSentence]:
+    def _of_blocks(self, blocks: list[Block], tagged: bool, named: Iterable[str]) -> Iterator[TaggedSentence]:
         word, tag = self.data.get("word_column", 0), self.data.get("tag_column", -1)
         if "word_column" not in self.data and blocks:
             _check_numbers(blocks)
         if not tagged:
             _check_text(blocks, tag)
-        for block in blocks:
+        for block, document in zip(blocks, named, strict=False):
             tags = self._named(block.column(tag)) if tagged else None
-            yield TaggedSentence(block.column(word), tags, block.path, block.lines)
+            yield TaggedSentence(block.column(word), tags, block.path, block.lines, document)
 
     def _named(self, tags: list[str]) -> list[str]:
         """The tags with the types that `task.data.labels` gives them."""
@@ -128,7 +125,7 @@ class TaggedFiles:
             if words:
                 yield TaggedSentence(words, tags and self._named(tags), table.path, None, input=table.row(row))
         if empty:
-            print(f"{table.path or table.split}: left out {empty} rows without words", file=sys.stderr)
+            notice(f"left out {empty} rows without words", table.path or table.split)
 
     def _tags(self, table: Table, column: str) -> Iterator[list[str]]:
         feature = getattr(table.rows.features[column], "feature", None)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice, takewhile, zip_longest
+from itertools import chain, islice, takewhile, zip_longest
 from operator import not_
 from os import PathLike
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, TypeVar
 from unicodedata import normalize
 
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage.files import open_text
 
 DOCSTART = "-DOCSTART-"
-REMOVE = "remove them"  # what to do about comments where no key names them
 _FIELDS = re.compile(r"[^ \t]+").findall  # not str.split: a no-break space may stand inside a word
 
 
@@ -44,16 +42,13 @@ def comments_named(mend: str) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        if not mend or error.path is None or error.line is None or not _remarks(error.path, error.line):
-            raise
-        told = f"{error.message}; if lines that begin with # are comments, {mend}"
-        raise UserError(told, error.path, error.line) from None
-
-
-def _remarks(path: str | PathLike[str], line: int) -> bool:
-    """Whether a line of a file or the one before it begins as a comment does."""
-    with open_text(path) as lines:
-        return any(text.startswith("#") for text in islice(lines, max(line - 2, 0), line))
+        if mend and error.path and error.line:
+            with open_text(error.path) as lines:
+                near = [*islice(lines, max(error.line - 2, 0), error.line)]
+            if any(line.startswith("#") for line in near):
+                told = f"{error.message}; if lines that begin with # are comments, {mend}"
+                raise UserError(told, error.path, error.line) from None
+        raise
 
 
 def read_blocks(
@@ -86,22 +81,23 @@ def read_blocks(
         UserError: no such file, not UTF-8, rows of different widths, an empty field, a file without sentences.
     """
     path = Path(path)
-    split, width, has_sentence, document = None, 0, False, 0
-    block = Block([], [], [], path)
-    first = "" if comment is None or apart else _first_row(path, comment)
-    tabs, doubtful = first.count("\t"), []  # lines of comments that may be rows
-    empty = 0  # fields at the end of the first row, which a separator ends
+    block, has_sentence, document = Block([], [], [], path), False, 0
+    doubtful = []  # lines of comments that may be rows
+    first = _first_row(path, comment)
+    split = _split_tabs if "\t" in first.strip() and widths != "any" else _FIELDS
+    width = len(split(first))
+    empty = 0 if last else len([*takewhile(not_, reversed(split(first)))])  # fields at the end that a separator ends
     with open_text(path) as lines:
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(chain(lines, [""]), start=1):
             line = line.rstrip("\r\n")
             remark = comment is not None and line.startswith(comment)
-            if remark and tabs and line.count("\t") == tabs:
+            if remark and not apart:
+                as_row = len(split(line)) == width
+                if split is _FIELDS or not as_row:
+                    doubtful += [number] * as_row
+                    block.comments.append(line)
+                    continue
                 remark = False
-            elif remark and not apart:
-                if not tabs and len(_FIELDS(line)) == len(_FIELDS(first)):
-                    doubtful.append(number)
-                block.comments.append(line)
-                continue
             begins = line.startswith(DOCSTART)
             if remark or begins or not line.strip(" \t"):
                 document += begins
@@ -112,13 +108,10 @@ def read_blocks(
                 if remark:
                     yield Block([], [number], [line], path)
                 continue
-            if split is None:
-                split = _split_tabs if "\t" in line.strip() and widths != "any" else _FIELDS
-                empty = 0 if last else len(list(takewhile(not_, reversed(split(line)))))
             if "\r" in line:
                 raise UserError(r"a carriage return in the line; end the lines with \n or \r\n", path, number)
             row = split(line)
-            if not width or (widths == "sentence" and not block.rows):
+            if widths == "sentence" and not block.rows:
                 width = len(row)
             if widths != "any":
                 _check(row, width, empty, minimum, bool(last), path, number)
@@ -126,18 +119,17 @@ def read_blocks(
             block.lines.append(number)
     if doubtful:
         told = f"{len(doubtful)} of the comments have as many columns as the rows, the first at line {doubtful[0]}"
-        print(f"{path}: {told}; if they are words, separate the columns by tabs", file=sys.stderr)
-    if block.rows:
-        yield _without_separators(block, minimum, last)
-    elif not has_sentence and widths != "any":
+        notice(f"{told}; if they are words, separate the columns by tabs", path)
+    if not has_sentence and widths != "any":
         raise UserError("contains no sentence; expected one token per line and an empty line between sentences", path)
 
 
-def _first_row(path: Path, comment: str) -> str:
+def _first_row(path: Path, comment: str | None) -> str:
     """The first line that is neither empty nor begins as a comment or a document; "" if there is none."""
+    others = (DOCSTART,) if comment is None else (DOCSTART, comment)
     with open_text(path) as lines:
-        rows = (line.rstrip("\r\n") for line in lines if not line.startswith((comment, DOCSTART)))
-        return next(filter(str.strip, rows), "")
+        rows = (line.rstrip("\r\n") for line in lines if not line.startswith(others))
+        return next((row for row in rows if row.strip(" \t")), "")
 
 
 def _split_tabs(line: str) -> list[str]:
@@ -172,7 +164,7 @@ def _check(row: list[str], width: int, empty: int, minimum: int, may_lack: bool,
         raise UserError(f"column {width - empty} (from 0) is empty in the lines before; correct the file", path, line)
 
 
-class Sentence(Protocol):
+class ReadSentence(Protocol):
     """What is compared of a sentence; `lines` is None where it stands in no line of its own."""
 
     @property
@@ -182,7 +174,7 @@ class Sentence(Protocol):
     def lines(self) -> list[int] | None: ...
 
 
-S = TypeVar("S", bound=Sentence)
+S = TypeVar("S", bound=ReadSentence)
 
 
 def side_by_side(
@@ -211,12 +203,12 @@ def side_by_side(
         yield expected, predicted
 
 
-def _line(sentence: Sentence, word: int = 0) -> int | None:
+def _line(sentence: ReadSentence, word: int = 0) -> int | None:
     """The line of a word, or else of the last one."""
     return sentence.lines[min(word, len(sentence.lines) - 1)] if sentence.lines else None
 
 
-def _place(path: Path | str, sentence: Sentence, number: int, word: int = 0) -> str:
+def _place(path: Path | str, sentence: ReadSentence, number: int, word: int = 0) -> str:
     return f"{path}:{_line(sentence, word)}" if sentence.lines else f"{path}, row {number}"
 
 

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.files import below, distinct, ending, open_text
+from elmo_bench.system.storage.files import below, distinct, ending, first_line, open_text
 from elmo_bench.text import brackets
 from elmo_bench.text.columns import Block, read_blocks, write_rows
 from elmo_bench.text.source import TABLES
@@ -276,21 +276,6 @@ def read_split(data: Mapping[str, Any], split: str) -> Iterator[Document]:
     return read_documents(paths)
 
 
-def mark_of_predicates(path: str | PathLike[str]) -> int | None:
-    """The column that marks the predicates of a file without any arguments: FRAME, or LEMMA if no word has a frame.
-
-    None if the file has arguments, so that `predicates` finds them. Raises `UserError` as `read_documents`.
-    """
-    column = LEMMA
-    for document in read_documents(path):
-        for sentence in document.sentences:
-            if sentence.argument_columns():
-                return None
-            if sentence.marked(FRAME):
-                column = FRAME
-    return column
-
-
 def write_sentence(
     document: str, part: str, columns: Mapping[int, Sequence[str]], arguments: Sequence[Sequence[str]] = ()
 ) -> str:
@@ -324,8 +309,7 @@ ONLY_VERBS, NO_SINGLETONS = "# only verbs are predicates\n", "# no clusters of o
 
 def begins_with(path: str | PathLike[str], mark: str) -> bool:
     """Whether that is the first line of a file."""
-    with open_text(path) as lines:
-        return next(lines, "").rstrip() == mark.rstrip()
+    return first_line(path).rstrip() == mark.rstrip()
 
 
 def find_files(source: str | PathLike[str] | Iterable[str], folder: str | PathLike[str] | None = None) -> list[Path]:
@@ -380,13 +364,9 @@ def _named(name: str, folder: Path, path: Path, line: int) -> list[Path]:
     place = folder / name
     if os.path.exists(place):
         return find_files(place) if place.is_dir() else [place]
-    if os.path.isdir(place.parent):
-        prefixes = f"{place.name}.", f"{place.name}_"
-        files = sorted(
-            file for file in place.parent.iterdir() if file.name.startswith(prefixes) and _is_conll(file.name)
-        )
-    else:
-        files = []
+    prefixes = f"{place.name}.", f"{place.name}_"
+    beside = place.parent.iterdir() if os.path.isdir(place.parent) else ()
+    files = sorted(file for file in beside if file.name.startswith(prefixes) and _is_conll(file.name))
     if not files:
         raise UserError(f"{name}: no such file, folder or document in {folder}", path, line)
     return files

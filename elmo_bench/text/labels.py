@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import UserError, notice
 from elmo_bench.text.source import whole_number
 
 if TYPE_CHECKING:
@@ -77,11 +76,11 @@ class Labels:
             told.append(f"only {', '.join(occur)} of {', '.join(self.shown)} occur")
         if told:
             mend = "'+task.data.labels={THEIRS: OURS, ...}' names them otherwise"
-            print(f"{table.path or table.split}: {'; '.join([*told, mend])}", file=sys.stderr)
+            notice(f"{'; '.join([*told, mend])}", table.path or table.split)
 
 
 def tell_apart(gold: set[str], predicted: set[str], path: Any) -> None:
     """Says so in one line where the labels of two files have none in common."""
     if gold and predicted and not gold & predicted:
         told = f"no label in common: {', '.join(sorted(gold))} against {', '.join(sorted(predicted))}"
-        print(f"{path}: {told}; '+task.data.labels={{THEIRS: OURS}}' maps names", file=sys.stderr)
+        notice(f"{told}; '+task.data.labels={{THEIRS: OURS}}' maps names", path)

@@ -118,6 +118,11 @@ class Table(NamedTuple):
             yield each
 
 
+def with_inputs(rows: list[dict[str, Any]], opened: Table | Path) -> list[dict[str, Any]]:
+    """The rows that were made of a file; of a table each with its own there as "input"."""
+    return rows if isinstance(opened, Path) else [row | {"input": opened.row(i)} for i, row in enumerate(rows)]
+
+
 def whole_number(cell: Any) -> Any:
     """A whole number as `int`, also if it is 1.0, as in a column with an empty cell, or text; all else as it is."""
     try:
@@ -169,11 +174,11 @@ class DataSource:
     def _is_table(self, path: Path) -> bool:
         return files.ending(path) in TABLES and (bool(self.columns) or not self.native(path))
 
-    def table(self, path: str | os.PathLike[str]) -> Table | None:
-        """A file that `predict` or `score` reads, as a table; None if it is none. Renamed columns may be missing."""
+    def open(self, path: str | os.PathLike[str]) -> Table | Path:
+        """A file that `predict` or `score` reads, if it is a table as such. Renamed columns may be missing."""
         path = Path(path)
         files.check(path)
-        return self._table("", _read(path), path, whole=False) if self._is_table(path) else None
+        return self._table("", _read(path), path, whole=False) if self._is_table(path) else path
 
     @property
     def from_hub(self) -> bool:
@@ -187,8 +192,8 @@ class DataSource:
             raise UserError(f"no file is named for {split}: set task.data.{split}")
         return Path(os.path.expanduser(Path(self.data.get("folder") or "", name)))
 
-    def load(self, splits: Mapping[str, str] = SPLITS) -> dict[str, Table]:
-        """The splits as tables, by our names.
+    def load(self, splits: Mapping[str, str] = SPLITS) -> dict[str, Table | Path]:
+        """The splits by our names: tables, or else the data set's own files.
 
         Raises:
             UserError: one cannot be loaded, is not named, has no rows, or lacks a column that is named.
@@ -197,7 +202,8 @@ class DataSource:
 
         datasets.disable_progress_bars()  # it would print them into files and pipes, too
         if not self.from_hub:
-            return {split: self._table(split, _read(path), path) for split in splits for path in [self.path(split)]}
+            tabular, paths = self.tabular, {split: self.path(split) for split in splits}
+            return {split: self._table(split, _read(path), path) if tabular else path for split, path in paths.items()}
         name = self.data["hub"]
         if own := [split for split in splits if self.data.get(split) is not None]:
             raise UserError(

@@ -124,6 +124,17 @@ class TagError(ValueError):
         self.sentence, self.index = sentence, index
 
 
+def normals(tags: Sequence[str], sentence: int) -> list[str]:
+    """The tags of a sentence, by `normal`. Raises `TagError`."""
+    clean = []
+    for i, tag in enumerate(tags):
+        try:
+            clean.append(normal(tag))
+        except ValueError as error:
+            raise TagError(str(error), sentence, i) from None
+    return clean
+
+
 class Settled(NamedTuple):
     """What the sentences of a file have shown."""
 
@@ -152,7 +163,7 @@ class TagReader:
 
     def __call__(self, tags: Sequence[str]) -> list[Span]:
         """The spans of a sentence. Raises `TagError`: a tag of no known scheme, or against the scheme asked for."""
-        clean = self._normal(tags)
+        clean = normals(tags, self.sentences)
         if self.scheme in SCHEMES and (index := violation(clean, self.scheme)) is not None:
             message = f"the tag {tags[index]!r} does not follow {self.scheme} here; correct the file"
             raise TagError(message, self.sentences, index)
@@ -162,15 +173,6 @@ class TagReader:
         self.sentences += 1
         self.entities += len(found)
         return found
-
-    def _normal(self, tags: Sequence[str]) -> list[str]:
-        clean = []
-        for i, tag in enumerate(tags):
-            try:
-                clean.append(normal(tag))
-            except ValueError as error:
-                raise TagError(str(error), self.sentences, i) from None
-        return clean
 
     def settle(self) -> Settled:
         """The scheme of all sentences read. Raises `TagError` if they follow none, where the last one is broken."""

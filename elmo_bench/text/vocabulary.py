@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from os import PathLike
 
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import UserError, notice
 
 
 class Vocabulary:
@@ -40,6 +40,15 @@ class Vocabulary:
             counts[item.lower() if lower else item] += number
         kept = [item for item, number in counts.items() if number >= minimum and item not in (cls.PAD, cls.UNK)]
         return cls(sorted(kept, key=lambda item: (-counts[item], item)))
+
+    @classmethod
+    def of_words(cls, words: Iterable[str], minimum: int, characters: int, lower: bool) -> dict[str, Vocabulary]:
+        """Those of the "words", see `count`, and of their "chars", seen at least `characters` times and cased."""
+        seen, chars = Counter(words), Counter[str]()
+        for word, number in seen.items():
+            for char in word:
+                chars[char] += number
+        return {"words": cls.count(seen, minimum, lower), "chars": cls.count(chars, characters)}
 
     def __len__(self) -> int:
         return len(self.items)
@@ -79,3 +88,17 @@ def coverage(path: str | PathLike[str], known: int, number: int, what: str, leas
     if known < least * number or (known == 0 < least):
         raise UserError(f"{message}; {mend}", path)
     return f"{path} {message}"
+
+
+def tell_known(
+    items: Sequence[str], vocabulary: Vocabulary, split: str, what: str, mend: str, most: float = 1.0
+) -> None:
+    """Says how many items of a split, `what`, the training data have, if that is less than the share `most`.
+
+    Raises:
+        UserError: they have less than a hundredth of those of dev, as `coverage`.
+    """
+    known = sum(item in vocabulary for item in items)
+    if known < most * len(items):
+        least = 0.01 if split == "dev" else 0.0
+        notice(coverage("task.data.train", known, len(items), f"{what} of {split}", least, mend))

@@ -17,7 +17,7 @@ from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.reporting.statistics.groups import in_words
 from elmo_bench.reporting.statistics.intervals import Spread
 from elmo_bench.system.errors import UserError
-from elmo_bench.tuning.text import DEV
+from elmo_bench.tuning.run import DEV
 
 WHAT = "perplexity of dev before and after tuning"
 NOTE = (

@@ -5,3 +5,6 @@ PREDICT = {  # what `elmo-bench predict --help` says of a line of each
     "output": '"clusters" of [first word, last word], "mentions" (their words), "characters", "in_brackets"',
     "official": "CoNLL-2012 columns",
 }
+EXAMPLES = [  # of the page `elmo-bench demo`, as `predict` takes them
+    {"text": "Mary met her brother at the gate. He told her that their father had sold the old house."},
+]

@@ -7,9 +7,8 @@ any ratio is taken.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import normalize
@@ -17,10 +16,10 @@ from unicodedata import normalize
 import numpy as np
 
 from elmo_bench.metrics.items import AdditiveMetric, Number, ratio
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage import limits
 from elmo_bench.text import brackets
-from elmo_bench.text.conll2012 import EXPECTED, NO_SINGLETONS, WIDTH, WORD, begins_with, read_documents
+from elmo_bench.text.conll2012 import EXPECTED, NO_SINGLETONS, WIDTH, WORD, Document, begins_with, read_documents
 
 if TYPE_CHECKING:  # `score` needs no torch
     from elmo_bench.task import Prediction, Row
@@ -162,16 +161,6 @@ def summed(totals: Mapping[str, Number]) -> dict[str, Counts]:
 # Files.
 
 
-class DocumentPart(NamedTuple):
-    """The coreference column of a part of a document."""
-
-    name: str  # with its number
-    cells: list[str]
-    words: list[str]  # "" in lines of fewer columns than the format has
-    lines: list[int]  # of the cells, from 1
-    begin: int  # the line of its beginning
-
-
 def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     """The metric of two files with `#begin document` lines and mentions in the last column, as the scorer takes them.
 
@@ -185,34 +174,35 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
             with which the reference scorer goes above 100; two parts under one name; another number of words; no
             document in common; mentions of the key predicted more than once, over 10 times.
     """
-    key, response = (dict(_parts(Path(path))) for path in (gold, predictions))
-    if not set(key) & set(response):
+    key, response = ({part.key: part for part in read_documents(path, strict=False)} for path in (gold, predictions))
+    for path, parts in ((gold, key), (predictions, response)):
+        if not parts:
+            raise UserError(f"holds no document; expected {EXPECTED}", path)
+    if not key.keys() & response.keys():
         raise UserError(f"has no document of {gold}; the names after '#begin document' must be the same", predictions)
-    if unknown := [part.name for name, part in response.items() if name not in key]:
-        print(f"{predictions}: not in {gold} and so not scored: {', '.join(unknown)}", file=sys.stderr)
-    if alone := [part.name for name, part in key.items() if name not in response]:
-        print(f"{gold}: not in {predictions} and so without predictions: {', '.join(alone)}", file=sys.stderr)
+    if unknown := [_called(part) for name, part in response.items() if name not in key]:
+        notice(f"not in {gold} and so not scored: {', '.join(unknown)}", predictions)
+    if alone := [_called(part) for name, part in key.items() if name not in response]:
+        notice(f"not in {predictions} and so without predictions: {', '.join(alone)}", gold)
     metric, left_out, without = CorefMetric(), 0, begins_with(predictions, NO_SINGLETONS)
     for name, part in key.items():
-        answer = response.get(name, DocumentPart("", [], [], [], 0))
-        if part.cells and answer.cells and len(part.cells) != len(answer.cells):
-            message = (
-                f"document {part.name} has {len(answer.cells)} words where {gold}:{part.begin} has {len(part.cells)}"
-            )
-            raise UserError(message, predictions, answer.begin)
-        pairs = enumerate(zip(part.words, answer.words, strict=False))  # without predictions there are no others
-        compared = ((i, normalize("NFC", word), normalize("NFC", found)) for i, (word, found) in pairs)
-        other = next((i for i, word, found in compared if word and found and word != found), None)
-        if other is not None:
-            where = f"{gold}:{part.lines[other]} has {part.words[other]!r}"
-            print(f"{predictions}:{answer.lines[other]}: {answer.words[other]!r}, where {where}", file=sys.stderr)
-        clusters = _read(part, Path(gold), distinct=True)
+        answer = response.get(name, part._replace(sentences=[]))
+        ours, theirs = _rows(part), _rows(answer)
+        if ours and theirs and len(ours) != len(theirs):
+            expected = f"where {gold}:{part.line} has {len(ours)}"
+            raise UserError(f"document {_called(part)} has {len(theirs)} words {expected}", predictions, answer.line)
+        for (line, row), (other, found) in zip(ours, theirs, strict=False):  # without predictions there are no others
+            known = len(row) >= WIDTH and len(found) >= WIDTH
+            if known and normalize("NFC", row[WORD]) != normalize("NFC", found[WORD]):
+                where = f"where {gold}:{line} has {row[WORD]!r}"
+                notice(f"{predictions}:{other}: {found[WORD]!r}, {where}")
+                break
+        clusters = _read(part, distinct=True)
         kept = [chain for chain in clusters if len(chain) > 1 or not without]
         left_out += len(clusters) - len(kept)
-        metric.add(kept, _read(answer, Path(predictions)))
+        metric.add(kept, _read(answer))
     if left_out:
-        note = f"{left_out} clusters of one mention in {gold} are not scored, as the first line says"
-        print(f"{predictions}: {note}", file=sys.stderr)
+        notice(f"{left_out} clusters of one mention in {gold} are not scored, as the first line says", predictions)
     if metric.repeats > REPEATS:
         message = (
             f"{metric.repeats} mentions of the key are predicted more than once; the scorer refuses over {REPEATS}"
@@ -221,27 +211,24 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     return metric.compute()
 
 
-def _parts(path: Path) -> Iterator[tuple[tuple[str, str], DocumentPart]]:
-    """The parts by name and number. Raises `UserError` as `read_documents`."""
-    document = None
-    for document in read_documents(path, strict=False):
-        cells = [cell for sentence in document.sentences for cell in sentence.column(-1)]
-        rows = [row for sentence in document.sentences for row in sentence.rows]
-        words = [row[WORD] if len(row) >= WIDTH else "" for row in rows]
-        lines = [line for sentence in document.sentences for line in sentence.lines]
-        yield document.key, DocumentPart(f"({document.name}); part {document.part}", cells, words, lines, document.line)
-    if document is None:
-        raise UserError(f"holds no document; expected {EXPECTED}", path)
+def _called(part: Document) -> str:
+    return f"({part.name}); part {part.part}"
 
 
-def _read(part: DocumentPart, path: Path, distinct: bool = False) -> Chains:
+def _rows(part: Document) -> list[tuple[int, list[str]]]:
+    """The rows with their lines."""
+    return [pair for sentence in part.sentences for pair in zip(sentence.lines, sentence.rows, strict=True)]
+
+
+def _read(part: Document, distinct: bool = False) -> Chains:
     """The chains, in the order in which the scorer meets them; `distinct` refuses a mention twice in a chain."""
+    rows = _rows(part)
     try:
-        found = brackets.chains(part.cells)
+        found = brackets.chains([row[-1] for _, row in rows])
         if distinct:
             brackets.check_distinct(mention for chain in found for mention in chain)
     except brackets.BracketError as error:
-        raise UserError(str(error), path, part.lines[error.index]) from None
+        raise UserError(str(error), part.path, rows[error.index][0]) from None
     if len(found) > limits.CLUSTERS:
-        raise UserError(f"a document of over {limits.CLUSTERS} clusters; is this the right file?", path, part.begin)
+        raise UserError(f"a document of over {limits.CLUSTERS} clusters; is this the right file?", part.path, part.line)
     return [[(start, end - 1) for _, start, end in chain] for chain in found]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -22,7 +21,7 @@ from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import are_words, document_of
 from elmo_bench.text.source import FILES, SPLITS, check_keys, tables
 from elmo_bench.text.tags import Span
-from elmo_bench.text.vocabulary import Vocabulary, coverage
+from elmo_bench.text.vocabulary import Vocabulary, tell_known
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
@@ -79,27 +78,23 @@ class CorefReader:
         splits = {split: self._rows(split) for split in SPLITS}
         splits["train"] = part.of(splits["train"], "documents")
         if not any(row["clusters"] for row in splits["train"]):
-            mend = part.mend(LAST)
-            raise UserError(f"the training data contain no cluster; {mend}")
+            raise UserError(f"the training data contain no cluster; {part.mend(LAST)}")
         for split in ("dev", "test"):
             if not any(row["clusters"] for row in splits[split]):
                 raise UserError(
                     f"the {split} data contain no cluster, so that nothing can be scored; {LAST}", self.data[split]
                 )
-        self._make_vocabularies(splits["train"])
-        for split in ("dev", "test"):
-            self._tell_genres(split, splits[split])
+        words = (word for row in splits["train"] for sentence in row["sentences"] for word in sentence)
+        self.vocabularies = Vocabulary.of_words(words, self.min_count, self.char_min_count, self.lower)
+        self.vocabularies["genres"] = Vocabulary.count(row["genre"] for row in splits["train"])
+        genres, mend = (
+            self.vocabularies["genres"],
+            "the genre is the first folder of a document's name, as bc of bc/cctv/00/cctv_0001",
+        )
+        for split in ("dev", "test") if genres.items[2:] != ["-"] else ():
+            named = [row["genre"] for row in splits[split] if row["genre"] != "-"]
+            tell_known(named, genres, split, "genres of the documents", mend)
         return tables(splits)
-
-    def _tell_genres(self, split: str, rows: Sequence[Row]) -> None:
-        """Says how many documents have a genre of the training data. Raises `UserError` if no genre of dev is one."""
-        named = [row["genre"] for row in rows if row["genre"] != "-"]
-        known = sum(genre in self.vocabularies["genres"] for genre in named)
-        if not named or known == len(named) or self.vocabularies["genres"].items[2:] == ["-"]:
-            return
-        mend = "the genre is the first folder of a document's name, as bc of bc/cctv/00/cctv_0001"
-        what, least = f"genres of the documents of {split}", 0.01 if split == "dev" else 0.0
-        print(coverage("task.data.train", known, len(named), what, least, mend), file=sys.stderr)
 
     def _rows(self, split: str) -> list[Row]:
         rows = []
@@ -109,14 +104,6 @@ class CorefReader:
                 clusters = [each for each in document.clusters() if len(each) > 1 or self.keep_singletons]
                 rows.append(row | {"sentences": list(map(unslashed, row["sentences"])), "clusters": clusters})
         return rows
-
-    def _make_vocabularies(self, train: Sequence[Row]) -> None:
-        words = [word for row in train for sentence in row["sentences"] for word in sentence]
-        self.vocabularies = {
-            "words": Vocabulary.count(words, self.min_count, self.lower),
-            "chars": Vocabulary.count((char for word in words for char in word), self.char_min_count),
-            "genres": Vocabulary.count(row["genre"] for row in train),
-        }
 
     def sample(self, row: Row, random: np.random.Generator) -> Row:
         """What training uses of a document: all of it, or a random window of `max_sentences` sentences.
@@ -252,11 +239,7 @@ def _speakers(given: Any, sentences: list[list[str]]) -> list[str]:
     speakers: list[str] = []
     for names, sentence in zip(given, sentences, strict=True):
         names = [names] * len(sentence) if isinstance(names, str) else names
-        if (
-            not isinstance(names, list)
-            or len(names) != len(sentence)
-            or not all(isinstance(name, str) for name in names)
-        ):
+        if not isinstance(names, list) or [isinstance(name, str) for name in names] != [True] * len(sentence):
             raise UserError('"speakers" of a sentence must be one name, or a list with one name per word')
         speakers += names
     return speakers

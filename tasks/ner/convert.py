@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from elmo_bench.system.storage.files import open_text
-from elmo_bench.text.documents import ENDING
+from elmo_bench.text.columns import read_blocks
+from elmo_bench.text.documents import ENDING, in_comments
 
 SENTENCE = "# sent_id = "
-WNUT = {"train": "wnut17train.conll", "dev": "emerging.dev.conll", "test": "emerging.test.annotated"}
 
 
 def uner(sources: Mapping[str, Path]) -> dict[str, str]:
@@ -33,16 +33,27 @@ def uner(sources: Mapping[str, Path]) -> dict[str, str]:
     return {**made, "ner_uner_ewt/train.iob2": _columns(_repaired(first))}
 
 
-def wnut17(sources: Mapping[str, Path]) -> dict[str, str]:
-    """The emerging entities of WNUT-17.
+def resplit(sources: Mapping[str, Path]) -> dict[str, str]:
+    """The same sentences with more documents in test, as intervals are over documents.
+
+    Dev is every tenth document of UNER's train, in the order of the file; test is UNER's dev and test together.
 
     Args:
-        sources: `wnut17`, the folder of the repository.
+        sources: `made`, the data folder with `ner_uner_ewt` and, for the documents, `ud_ewt`.
 
     Returns:
         the text of each file below data_root, by its name.
     """
-    return {f"ner_wnut17/{split}.iob2": _columns(_wnut_rows(sources["wnut17"] / name)) for split, name in WNUT.items()}
+    split = {name: list(_with_documents(sources["made"], name)) for name in ("train", "dev", "test")}
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(name for _, name in split["train"]))}
+    parts: dict[str, list[tuple[str, str]]] = {"train": [], "dev": [], "test": split["dev"] + split["test"]}
+    for sentence, name in split["train"]:
+        parts["dev" if numbers[name] % 10 == 9 else "train"].append((sentence, name))
+    names = {part: f"ner_uner_resplit/resplit-{part}.iob2" for part in parts}
+    made = {names[part]: "".join(sentence for sentence, _ in both) for part, both in parts.items()}
+    return made | {
+        f"{names[part]}{ENDING}": "".join(f"{name}\n" for _, name in parts[part]) for part in ("dev", "test")
+    }
 
 
 Row = tuple[str, str] | None  # a word and its tag; None between sentences
@@ -57,6 +68,14 @@ def _uner_rows(path: Path) -> Iterator[Row]:
                 yield None
             elif re.fullmatch(r"\d+", columns[0]):
                 yield columns[1], columns[2]
+
+
+def _with_documents(folder: Path, split: str) -> Iterator[tuple[str, str]]:
+    """The lines of each sentence, and its document as the treebank of the same sentences names it."""
+    (treebank,) = folder.glob(f"ud_ewt/en_ewt-ud-{split}.conllu*")
+    ours = read_blocks(folder / f"ner_uner_ewt/{split}.iob2")
+    for block, (_, name) in zip(ours, in_comments(read_blocks(treebank, comment="#")), strict=True):
+        yield _columns((word, tag) for word, tag in block.rows), str(name)
 
 
 def _documents(path: Path) -> str:
@@ -78,13 +97,6 @@ def _repaired(rows: Iterable[Row]) -> Iterator[Row]:
             tag = f"I-{before[2:]}" if before != "O" and any(map(str.isalnum, word)) else "O"
         before = "O" if tag.endswith("-OTH") else tag
         yield word, before
-
-
-def _wnut_rows(path: Path) -> Iterator[Row]:
-    with open_text(path) as lines:
-        for line in lines:
-            columns = line.split()
-            yield (columns[0], columns[1]) if len(columns) == 2 else None
 
 
 def _columns(rows: Iterable[Row]) -> str:

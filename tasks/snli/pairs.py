@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import repeat
 from pathlib import Path
@@ -13,7 +13,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import ending, open_text
 from elmo_bench.text.labels import NO_GOLD, Labels
-from elmo_bench.text.source import DataSource, Table
+from elmo_bench.text.source import Table
 
 LABELS = ("entailment", "neutral", "contradiction")  # in the order of the hub's numbers
 COLUMNS = ("gold_label", "sentence1", "sentence2")  # of both file formats, with the release's names
@@ -43,18 +43,16 @@ def labels(data: Mapping[str, Any]) -> Labels:
     return Labels(LABELS, given=data.get("labels"))
 
 
-def read_file(source: DataSource, path: Path, labelled: bool = True) -> Iterator[Pair]:
-    """The pairs of a file, a table or one of SNLI's own; not `labelled`: whatever the labels.
+def read(opened: Table | Path, known: Labels, labelled: bool = True) -> Iterator[Pair]:
+    """The pairs of a file of SNLI, or of a table of premise, hypothesis and label; not `labelled`: whatever the labels.
 
     Raises:
-        UserError: as `read_pairs` and `of_table`.
+        UserError: as `read_pairs`; other columns.
     """
-    table, known = source.table(path), labels(source.data)
-    return read_pairs(path, known, labelled) if table is None else of_table(table, known, labelled)
+    return read_pairs(opened, known, labelled) if isinstance(opened, Path) else _of_table(opened, known, labelled)
 
 
-def of_table(table: Table, known: Labels, labelled: bool = True) -> Iterator[Pair]:
-    """The pairs of a table with the columns premise, hypothesis and label. Raises `UserError` for other columns."""
+def _of_table(table: Table, known: Labels, labelled: bool) -> Iterator[Pair]:
     table.require("premise", "hypothesis", *["label"] * labelled)
     given = known.of_table(table) if labelled else repeat(NO_GOLD, len(table.rows))
     columns = given, table.texts("premise"), table.texts("hypothesis")
@@ -70,53 +68,37 @@ def read_pairs(path: Path, known: Labels | None = None, labelled: bool = True) -
     Raises:
         UserError: no such file, not UTF-8, a malformed line (the error names it), no pairs.
     """
-    known, needed, row = known or labels({}), COLUMNS[not labelled :], None
-    parse = _parse_json if ".jsonl" in path.suffixes else _tsv_parser(needed)
+    known, needed = known or labels({}), COLUMNS[not labelled :]
+    header, pair = [], None
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             fault = partial(UserError, path=path, line=number)
-            try:
-                row = parse(line.rstrip("\r\n"))
-            except ValueError as error:
-                raise fault(f"{error}; correct the file") from None
-            if row is None:
+            if ".jsonl" in path.suffixes:
+                try:
+                    row = json_text.parse(line)
+                except ValueError as error:
+                    raise fault(f"{error}; correct the file") from None
+                if not isinstance(row, dict):
+                    raise fault("not a JSON object; correct the file")
+            elif header:
+                cells = line.rstrip("\r\n").split("\t")
+                if len(cells) > len(header):
+                    raise fault(f"{len(cells)} columns, but the header has {len(header)}; correct the file")
+                row = dict(zip(header, cells, strict=False))
+            else:
+                header = line.rstrip("\r\n").split("\t")
+                if missing := [name for name in needed if name not in header]:
+                    raise fault(f"the header lacks the column {', '.join(missing)}; correct the file")
                 continue
-            for name in needed:
-                if not isinstance(row.get(name), str):
-                    raise fault(f"{name} is {'missing' if name not in row else 'not text'}; correct the file")
+            if missing := [name for name in needed if name not in row]:
+                raise fault(f"the column {', '.join(missing)} is missing; correct the file")
+            if wrong := [name for name in needed if not isinstance(row[name], str)]:
+                raise fault(f"{wrong[0]} is not text; correct the file")
             label = known.find(row[COLUMNS[0]]) if labelled else NO_GOLD
             if label is None:
                 raise fault(known.unknown(row[COLUMNS[0]]))
-            yield Pair(label, row[COLUMNS[1]], row[COLUMNS[2]], fault, row)
-    if row is None:
+            yield (pair := Pair(label, row[COLUMNS[1]], row[COLUMNS[2]], fault, row))
+    if pair is None:
         raise UserError("the file has no rows", path)
-
-
-def _tsv_parser(needed: Sequence[str]) -> Callable[[str], dict[str, str] | None]:
-    """A parser for the lines of one file, of which the first is the header; columns may be in any order."""
-    header: list[str] = []
-
-    def parse(line: str) -> dict[str, str] | None:
-        row = line.split("\t")
-        if not header:
-            if missing := [name for name in needed if name not in row]:
-                raise ValueError(f"the header lacks the column {', '.join(missing)}")
-            header.extend(row)
-            return None
-        if len(row) > len(header):
-            raise ValueError(f"{len(row)} columns, but the header has {len(header)}")
-        by_name = dict(zip(header, row, strict=False))
-        if missing := [name for name in needed if name not in by_name]:
-            raise ValueError(f"the column {', '.join(missing)} is missing")
-        return by_name
-
-    return parse
-
-
-def _parse_json(line: str) -> dict[str, Any]:
-    pair = json_text.parse(line)
-    if not isinstance(pair, dict):
-        raise ValueError("not a JSON object")
-    return pair

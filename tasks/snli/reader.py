@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import UserError, notice
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.labels import NO_GOLD
 from elmo_bench.text.part import WHOLE, Part
-from elmo_bench.text.source import SPLITS, DataSource, check_keys, tables
+from elmo_bench.text.source import DataSource, check_keys, tables
 from elmo_bench.text.tokenizer import compounds, words
 from elmo_bench.text.vocabulary import Vocabulary
 
-from .pairs import LABELS, Pair, is_release, labels, of_table, read_file, read_pairs
+from .pairs import LABELS, Pair, is_release, labels, read
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
@@ -63,11 +61,7 @@ class SnliReader:
         """
         check_keys(self.source.data, *self.keys)
         known = labels(self.source.data)
-        if self.source.tabular:
-            sources = {split: of_table(table, known) for split, table in self.source.load().items()}
-        else:
-            sources = {split: read_pairs(self.source.path(split), known) for split in SPLITS}
-        splits = {split: self._rows(pairs, split) for split, pairs in sources.items()}
+        splits = {split: self._rows(read(opened, known), split) for split, opened in self.source.load().items()}
         splits["train"] = part.of(splits["train"], "pairs")
         train_words = (word for row in splits["train"] for field in self.fields for word in row[field])
         self.vocabularies = {
@@ -90,8 +84,7 @@ class SnliReader:
             else:
                 raise pair.fault("a sentence of the pair is empty; correct the file")
         if unlabelled or empty:
-            print(f"snli {split}: left out {unlabelled} pairs without a gold label, {empty} with an empty sentence",
-                  file=sys.stderr)  # fmt: skip
+            notice(f"snli {split}: left out {unlabelled} pairs without a gold label, {empty} with an empty sentence")
         if not rows:
             raise UserError(f"no labelled pair for {split}", None if self.source.from_hub else self.source.path(split))
         return rows
@@ -122,10 +115,10 @@ class SnliReader:
         """A row without a label for each pair of a file, whether it has a gold label or not.
 
         Raises:
-            UserError: as `read_file`; an empty sentence.
+            UserError: as `read`; an empty sentence.
         """
         rows = []
-        for pair in read_file(self.source, Path(path), labelled=False):
+        for pair in read(self.source.open(path), labels(self.source.data), labelled=False):
             rows.append(self._row(pair) | {"input": pair.input})
             if not all(rows[-1][field] for field in self.fields):
                 raise pair.fault("a sentence of the pair is empty; correct the file")

@@ -5,3 +5,9 @@ PREDICT = {  # what `elmo-bench predict --help` says of a line of each
     "output": '"answer", "start", "end" (characters of the context), "score" (its probability), "id" if given',
     "official": "a JSON object {id: answer}",
 }
+EXAMPLES = [  # of the page `elmo-bench demo`, as `predict` takes them
+    {
+        "context": "Ida Berg was born in Oslo in 1931. In 1950 she moved to Paris, where she taught music.",
+        "question": "Where did she teach music?",
+    },
+]

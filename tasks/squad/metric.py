@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import string
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from unicodedata import normalize
 
 from elmo_bench.metrics.items import AdditiveMetric, Number, ratio
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage.json_text import read as read_json
 from elmo_bench.text.source import DataSource, Table, check_keys
 
@@ -99,7 +98,7 @@ def score(gold: Path | str, predictions: Path | str, data: Mapping[str, Any] | N
     for id, golds in wanted.items():
         prediction = answers.get(id)
         if id not in answers:
-            print(f"Unanswered question {id} will receive score 0.", file=sys.stderr)
+            notice(f"Unanswered question {id} will receive score 0.")
         elif not isinstance(prediction, str):
             raise UserError(f"question {id}: the prediction is no text", predictions)
         metric.add(prediction, golds)
@@ -108,8 +107,8 @@ def score(gold: Path | str, predictions: Path | str, data: Mapping[str, Any] | N
 
 def _predicted(path: Path | str, source: DataSource) -> dict[str, Any]:
     """The answer of each question: of a table its first one."""
-    if (table := source.table(path)) is not None:
-        return {id: (texts or [None])[0] for id, texts in _rows(table)}
+    if not isinstance(opened := source.open(path), Path):
+        return {id: (texts or [None])[0] for id, texts in _rows(opened)}
     answers = read_json(path)
     if not isinstance(answers, dict):
         raise UserError("not a JSON object {id: answer}", path)
@@ -125,8 +124,8 @@ def _rows(table: Table) -> Iterator[tuple[str, list[str]]]:
 def _golds(path: Path | str, source: DataSource) -> Iterator[tuple[str, list[str]]]:
     """Id and gold answers of every question; nothing else of the file is looked at."""
     seen: set[str] = set()
-    table = source.table(path)
-    pairs = _release(read_json(path), path) if table is None else _rows(table)
+    opened = source.open(path)
+    pairs = _release(read_json(path), path) if isinstance(opened, Path) else _rows(opened)
     for id, golds in pairs:
         if not isinstance(id, str) or not all(isinstance(text, str) for text in golds):
             raise UserError(f"question {id}: the id or an answer is no text", path)
@@ -140,7 +139,7 @@ def _golds(path: Path | str, source: DataSource) -> Iterator[tuple[str, list[str
 
 def _release(data: Any, path: Path | str) -> list[tuple[Any, list[Any]]]:
     if isinstance(data, dict) and data.get("version") != VERSION:
-        print(f"Evaluation expects v-{VERSION}, but got dataset with v-{data.get('version')}", file=sys.stderr)
+        notice(f"Evaluation expects v-{VERSION}, but got dataset with v-{data.get('version')}")
     try:
         questions = [qa for article in data["data"] for part in article["paragraphs"] for qa in part["qas"]]
         ids = [str(qa["id"]) if type(qa["id"]) is int else qa["id"] for qa in questions]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import count, repeat
+from itertools import accumulate, count, repeat
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,6 +46,11 @@ class Paragraph(NamedTuple):
 def is_release(path: Path) -> bool:
     """Whether a file has the release's layout, and is no table: a `.json` that is no array of objects."""
     return ending(path) == ".json" and not begins_array(first_line(path))
+
+
+def read(opened: Table | Path, answered: bool = True) -> list[Paragraph]:
+    """The paragraphs of a file of SQuAD or of a table. Raises `UserError` as `read_paragraphs` and `from_table`."""
+    return read_paragraphs(opened, answered) if isinstance(opened, Path) else from_table(opened, answered)
 
 
 def read_paragraphs(path: str | PathLike[str], answered: bool = True) -> list[Paragraph]:
@@ -169,11 +175,11 @@ def from_table(table: Table, answered: bool = True) -> list[Paragraph]:
     known, none = table.rows.column_names, [None] * len(table.rows)
     ids, titles = (table.rows[name] if name in known else none for name in ("id", "title"))
     spans = answers_of(table) if answered else repeat([])
-    columns = numbered(ids), titles, table.texts("context"), table.texts("question")
-    for row, ((id, title, *texts), found) in enumerate(zip(zip(*columns, strict=True), spans, strict=False)):
-        paragraph = Paragraph("" if title is None else str(title), texts[0], [])
+    columns = numbered(ids), titles, table.texts("context"), table.texts("question"), spans
+    for row, (id, title, context, question, found) in enumerate(zip(*columns, strict=False)):
+        paragraph = Paragraph("" if title is None else str(title), context, [])
         key = (*paragraph[:2], None if answered else row)
-        paragraphs.setdefault(key, paragraph).questions.append(Question(id, texts[1], found))
+        paragraphs.setdefault(key, paragraph).questions.append(Question(id, question, found))
     return check(paragraphs.values(), table.path or table.origin, answered)
 
 
@@ -201,13 +207,8 @@ def numbered(ids: Iterable[Any]) -> list[str]:
 def chosen(paragraphs: Sequence[Paragraph], questions: int, draw: int) -> list[Paragraph]:
     """Paragraphs drawn at random until they have `questions` questions, in their old order; all if there are fewer."""
     order = random.Random(f"paragraphs {draw}").sample(range(len(paragraphs)), len(paragraphs))
-    kept, number = [], 0
-    for i in order:
-        if number >= questions:
-            break
-        kept.append(i)
-        number += len(paragraphs[i].questions)
-    return [paragraphs[i] for i in sorted(kept)]
+    before = accumulate((len(paragraphs[i].questions) for i in order), initial=0)
+    return [paragraphs[i] for i in sorted(i for i, number in zip(order, before, strict=False) if number < questions)]
 
 
 def parted(paragraphs: Sequence[Paragraph], questions: int, draw: int) -> tuple[list[Paragraph], list[Paragraph]]:
@@ -216,15 +217,12 @@ def parted(paragraphs: Sequence[Paragraph], questions: int, draw: int) -> tuple[
     Raises:
         UserError: nothing would be held out, or nothing left for training.
     """
-    titles = sorted({paragraph.title for paragraph in paragraphs})
+    titles, asked = sorted({paragraph.title for paragraph in paragraphs}), Counter[str]()
+    for paragraph in paragraphs:
+        asked[paragraph.title] += len(paragraph.questions)
     random.Random(f"articles {draw}").shuffle(titles)
-    held: set[str] = set()
-    number = 0
-    for title in titles:
-        if number >= questions:
-            break
-        held.add(title)
-        number += sum(len(paragraph.questions) for paragraph in paragraphs if paragraph.title == title)
+    before = accumulate((asked[title] for title in titles), initial=0)
+    held = {title for title, number in zip(titles, before, strict=False) if number < questions}
     if not held or len(held) == len(titles):
         raise UserError(
             f"{questions} of the questions about {len(titles)} articles cannot be held out: set task.data.dev "

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
 from elmo_bench.configuration.checks import one_of
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage import json_text
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import tokenizer
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import has_words
-from elmo_bench.text.source import SPLITS, DataSource, check_keys, mapped
+from elmo_bench.text.source import SPLITS, DataSource, check_keys, mapped, with_inputs
 from elmo_bench.text.tokenizer import TextWord
 from elmo_bench.text.vocabulary import Vocabulary
 
-from .paragraphs import Paragraph, chosen, from_table, is_release, numbered, parted, read_paragraphs
+from .paragraphs import Paragraph, chosen, is_release, numbered, parted, read
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict, Features
@@ -118,7 +117,7 @@ class SquadReader:
         paragraphs["train"] = part.of(paragraphs["train"], "paragraphs", lambda paragraph: len(paragraph.questions))
         words: Counter[str] = Counter()
         splits = {split: self._split(paragraphs.pop(split), split, words) for split in ("train", "dev", "test")}
-        self._make_vocabularies(words)
+        self.vocabularies = Vocabulary.of_words(words, self.min_count, self.char_min_count, self.lower)
         from datasets import DatasetDict
 
         return DatasetDict(splits)  # type: ignore[arg-type]
@@ -126,14 +125,10 @@ class SquadReader:
     def _paragraphs(self) -> dict[str, list[Paragraph]]:
         data = self.source.data
         named = {split: theirs for split, theirs in SPLITS.items() if split != "dev" or data.get("dev")}
-        if self.source.tabular and not self.source.from_hub:
-            paragraphs = {split: from_table(table) for split, table in self.source.load(named).items()}
-        elif self.source.from_hub:
-            paragraphs = {split: from_table(table) for split, table in self.source.load(HUB_SPLITS).items()}
-            if data.get("dev"):
-                paragraphs["dev"] = read_paragraphs(self.source.path("dev"))
-        else:
-            paragraphs = {split: read_paragraphs(self.source.path(split)) for split in named}
+        opened = self.source.load(HUB_SPLITS if self.source.from_hub else named)
+        if self.source.from_hub and data.get("dev"):
+            opened["dev"] = self.source.path("dev")
+        paragraphs = {split: read(each) for split, each in opened.items()}
         if "dev" not in paragraphs:
             paragraphs["train"], paragraphs["dev"] = parted(paragraphs["train"], self.held_out, self.draw)
         return paragraphs
@@ -144,10 +139,9 @@ class SquadReader:
         dataset = mapped(counted(rows, words) if split == "train" else rows, _features(ends=not self.apart))
         off = self.off_borders[split]
         example = f", e.g. of question {off[0]}" if off else ""
-        print(
+        notice(
             f"squad {split}: {len(dataset)} questions about {len(paragraphs)} paragraphs; {len(off)} answers "
             f"({100 * len(off) / max(len(dataset), 1):.1f} %) begin or end inside a word{example}",
-            file=sys.stderr,
         )
         return dataset
 
@@ -172,32 +166,20 @@ class SquadReader:
 
     def _window(self, context: Context, span: Sequence[int] | None, limit: int | None) -> Row:
         """The part of a context that a row keeps, as sentences, with the starts of its words and the span in it."""
-        lengths = context.sentences
-        first, last = 0, len(lengths)
+        lengths, first, last = context.sentences, 0, None
         if limit is not None and span is not None:
             first, last = window(lengths, span, limit)
-        begin, pieces = sum(lengths[:first]), []
-        kept = lengths[first:last]
-        for length in kept if self.sequence == "sentence" else [sum(kept)]:
-            pieces.append([word.form for word in context.words[begin : begin + length]])
-            begin += length
-        skipped = sum(lengths[:first])
-        words = context.words[skipped:begin]
+        skipped, kept = sum(lengths[:first]), lengths[first:last]
+        words = context.words[skipped : skipped + sum(kept)]
+        forms = iter(words)
+        pieces = [
+            [word.form for word in islice(forms, length)]
+            for length in (kept if self.sequence == "sentence" else [sum(kept)])
+        ]
         row: Row = {"context": pieces, "starts": [word.start for word in words]}
         if not context.apart:
             row["ends"] = [word.end for word in words]
         return row | {"span": span and [span[0] - skipped, span[1] - skipped]}
-
-    def _make_vocabularies(self, words: Counter[str]) -> None:
-        """From the number of each word in the training rows."""
-        chars: Counter[str] = Counter()
-        for word, number in words.items():
-            for char in word:
-                chars[char] += number
-        self.vocabularies = {
-            "words": Vocabulary.count(words, self.min_count, self.lower),
-            "chars": Vocabulary.count(chars, self.char_min_count),
-        }
 
     # Batches.
 
@@ -240,14 +222,13 @@ class SquadReader:
         Raises:
             UserError: as `read_paragraphs` and `from_table`.
         """
-        table = self.source.table(path)
-        found = read_paragraphs(path, answered=False) if table is None else from_table(table, answered=False)
+        opened = self.source.open(path)
         rows = [
             self._asked(paragraph.context, question.text, question.id, self.apart)
-            for paragraph in found
+            for paragraph in read(opened, answered=False)
             for question in paragraph.questions
         ]
-        return rows if table is None else [row | {"input": table.row(number)} for number, row in enumerate(rows)]
+        return with_inputs(rows, opened)
 
     def _asked(self, context: str, question: str, id: str, apart: bool) -> Row:
         words = [word.form for word in tokenizer.words(question, apart)]

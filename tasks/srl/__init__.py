@@ -5,3 +5,6 @@ PREDICT = {  # what `elmo-bench predict --help` says of a line of each
     "output": '"frames": [{"predicate", "word", "arguments": [{"label", "start", "end", ...}], "brackets"}]',
     "official": "CoNLL-2012 columns",
 }
+EXAMPLES = [  # of the page `elmo-bench demo`, as `predict` takes them
+    {"text": "The teacher who read the letter gave it to her brother.", "predicates": "read, gave"},
+]

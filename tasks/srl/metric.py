@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elmo_bench.metrics.items import F1Metric
+from elmo_bench.system.errors import notice
 from elmo_bench.text.columns import side_by_side
 from elmo_bench.text.conll2012 import ONLY_VERBS, ConllSentence, begins_with, read_documents
 from elmo_bench.text.labels import tell_apart
@@ -136,11 +136,10 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
             metric.add(predicate.arguments, answer.arguments if answer is not None and same else [])
     tell_apart(*roles, predictions)
     if left_out:
-        note = f"{left_out} predicates of {gold} are no verbs and not scored, as the first line says"
-        print(f"{predictions}: {note}", file=sys.stderr)
+        notice(f"{left_out} predicates of {gold} are no verbs and not scored, as the first line says", predictions)
     if other:
         note = f"{len(other)} predicates have other lemmas than in {gold} ({other[0]}): their arguments are missed"
-        print(f"{predictions}: {note}", file=sys.stderr)
+        notice(note, predictions)
     return metric.compute()
 
 

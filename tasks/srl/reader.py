@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from elmo_bench.configuration.checks import one_of, whole
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import UserError, notice
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import conll2012, documents, tags
 from elmo_bench.text.batching import pad, pad_tokens
@@ -21,7 +20,7 @@ from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import are_words, sentence_of
 from elmo_bench.text.source import FILES, SPLITS, check_keys, tables
 from elmo_bench.text.tags import Span
-from elmo_bench.text.vocabulary import Vocabulary, coverage
+from elmo_bench.text.vocabulary import Vocabulary, tell_known
 from tasks.srl.metric import is_verb
 
 if TYPE_CHECKING:
@@ -89,25 +88,13 @@ class SrlReader:
             "labels": Vocabulary(tags.labels(roles, SCHEME), special=False),
         }
         for split in ("dev", "test"):
-            self._tell_roles(split, splits[split])
-        return tables(splits)
-
-    def _tell_roles(self, split: str, rows: Sequence[Row]) -> None:
-        """Says how many arguments have a role of the training data, if few have.
-
-        Raises:
-            UserError: none of dev has one, or there is no argument.
-        """
-        labels = [tag for row in rows for tag in row["tags"][0] if tag[:1] == "B" and tag[2:] != "V"]
-        if not labels:
-            raise UserError(f"the {split} data contain no argument, so that nothing can be scored", self.data[split])
-        known = sum(tag in self.vocabularies["labels"] for tag in labels)
-        if known < MOST * len(labels):
+            found = [tag for row in splits[split] for tag in row["tags"][0] if tag[:1] == "B" and tag[2:] != "V"]
+            if not found:
+                message = f"the {split} data contain no argument, so that nothing can be scored"
+                raise UserError(message, self.data[split])
             mend = "are the roles written alike, ARG0 or A0, in both?"
-            told = coverage(
-                "task.data.train", known, len(labels), f"roles of {split}", 0.01 if split == "dev" else 0.0, mend
-            )
-            print(told, file=sys.stderr)
+            tell_known(found, self.vocabularies["labels"], split, "roles", mend, MOST)
+        return tables(splits)
 
     def _rows(self, split: str) -> list[Row]:
         """The rows of a split; prints how many arguments lie inside others, if any."""
@@ -128,8 +115,7 @@ class SrlReader:
         if not inside:
             return [{key: value for key, value in row.items() if key != "inner"} for row in rows]
         listed = ", ".join(inside[:LISTED]) + (f" and {len(inside) - LISTED} more" if len(inside) > LISTED else "")
-        note = f"srl {split}: {len(inside)} arguments lie inside others and are not learned, only scored ({listed})"
-        print(note, file=sys.stderr)
+        notice(f"srl {split}: {len(inside)} arguments lie inside others and are not learned, only scored ({listed})")
         return rows
 
     def collate(self, rows: Sequence[Row]) -> Batch:
@@ -163,17 +149,17 @@ class SrlReader:
             UserError: a missing key, anything but words or word numbers, no words at all.
         """
         row = sentence_of(raw)
-        predicates, last = raw.get("predicates"), len(row["tokens"]) - 1
+        predicates, last = _numbers(raw.get("predicates"), row["tokens"]), len(row["tokens"]) - 1
         if not isinstance(predicates, list) or not all(type(i) is int and 0 <= i <= last for i in predicates):
             raise UserError(f'"predicates" must be a list of word numbers, here from 0 to {last}')
         if len(set(predicates)) < len(predicates):
             raise UserError('"predicates" has a word twice')
-        lemmas = raw.get("lemmas")
-        if lemmas is None:
-            return row | {"predicates": predicates}
-        if not are_words(lemmas) or len(lemmas) != len(predicates):
-            raise UserError('"lemmas" must be a list with a word for each predicate')
-        return row | {"predicates": predicates, "lemmas": lemmas}
+        row["predicates"] = predicates
+        if (lemmas := raw.get("lemmas")) is not None:
+            if not are_words(lemmas) or len(lemmas) != len(predicates):
+                raise UserError('"lemmas" must be a list with a word for each predicate')
+            row["lemmas"] = lemmas
+        return row
 
     def from_file(self, path: str) -> list[Row]:
         """A row without tags for each sentence, with its predicates: as in training, all or the verbs.
@@ -182,11 +168,13 @@ class SrlReader:
         predicate without a part of speech ("-") may be a verb. One line says how many are left out, if any. Raises
         `UserError` as `read_documents`.
         """
-        rows, left_out, mark = [], 0, conll2012.mark_of_predicates(path)
-        for document in conll2012.read_documents(path):
+        rows, left_out, documents = [], 0, list(conll2012.read_documents(path))
+        sentences = [sentence for document in documents for sentence in document.sentences]
+        annotated = any(sentence.argument_columns() for sentence in sentences)
+        mark = FRAME if any(sentence.marked(FRAME) for sentence in sentences) else LEMMA
+        for document in documents:
             for sentence in document.sentences:
-                named = sentence.predicates() if mark is None else sentence.marked(mark)
-                pos = sentence.pos
+                named, pos = sentence.predicates() if annotated else sentence.marked(mark), sentence.pos
                 found = [
                     each for each in named if self.chosen == "all" or pos[each.index] == "-" or is_verb(pos[each.index])
                 ]
@@ -196,10 +184,8 @@ class SrlReader:
                 place = {"document": document.name, "part": document.part}
                 rows.append(row | place | {"input": place})
         if left_out:
-            note = (
-                f"{path}: {left_out} predicates are no verbs and left out, as in training (task.data.predicates=verbs)"
-            )
-            print(note, file=sys.stderr)
+            told = f"{left_out} predicates are no verbs and left out, as in training (task.data.predicates=verbs)"
+            notice(told, path)
         return rows
 
     def unanswered(self, row: Row) -> dict[str, list[Any]]:
@@ -220,12 +206,10 @@ class SrlReader:
             for number, place in enumerate(places):
                 lemmas[place] = row["lemmas"][number] if "lemmas" in row else words[place]
                 frames[place] = row["frames"][number] if "frames" in row else "01"
-            by_place = {frame["predicate"]: frame["arguments"] for frame in prediction["frames"]}
-            arguments = [
-                write_spans([Span(each["label"], each["start"], each["end"]) for each in by_place[place]], len(words))
-                for place in sorted(places)
-            ]
+            answers = sorted(prediction["frames"], key=itemgetter("predicate"))
+            found = [[Span(a["label"], a["start"], a["end"]) for a in each["arguments"]] for each in answers]
             columns = {WORD: words, LEMMA: lemmas, FRAME: frames}
+            arguments = [write_spans(spans, len(words)) for spans in found]
             lines.append(conll2012.write_sentence(name, part, columns, arguments))
         return "".join([*lines, END]) if lines else ""
 
@@ -245,3 +229,18 @@ def _tags(sentence: conll2012.ConllSentence, predicate: conll2012.Predicate) -> 
             inner.append(argument)
     length = len(sentence.rows)
     return tags.encode(outer, length, SCHEME), tags.encode(inner, length, SCHEME), lines
+
+
+def _numbers(predicates: Any, words: Sequence[str]) -> Any:
+    """The numbers of predicates that are named by their words, in a list or in a text with commas; else as they are.
+
+    Raises:
+        UserError: a word that does not stand in the sentence, or several times.
+    """
+    named = predicates.replace(",", " ").split() if isinstance(predicates, str) else predicates
+    if not isinstance(named, list):
+        return named
+    for word in named:
+        if isinstance(word, str) and words.count(word) != 1:
+            raise UserError(f'"predicates": {word} occurs {words.count(word)} times; give its number, from 0')
+    return [words.index(each) if isinstance(each, str) else each for each in named]

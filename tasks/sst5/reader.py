@@ -17,7 +17,7 @@ from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.labels import NO_GOLD
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import tokens_of
-from elmo_bench.text.source import SPLITS, DataSource, Table, check_keys, tables
+from elmo_bench.text.source import DataSource, Table, check_keys, tables, with_inputs
 from elmo_bench.text.tokenizer import compounds, words
 from elmo_bench.text.trees import Node, Tree, TreeError, read_trees, unescaped
 from elmo_bench.text.vocabulary import Vocabulary
@@ -79,14 +79,14 @@ class Sst5Reader:
                 long enough, a data set of the hub without trees.
         """
         check_keys(self.source.data, *self.keys)
-        found = self.source.load() if self.source.tabular else {}
-        trees = {split: list(self._trees(found.get(split) or self.source.path(split))) for split in SPLITS}
+        found = self.source.load()
+        trees = {split: list(self._trees(opened)) for split, opened in found.items()}
         train = trees["train"][: self.train_sentences]
-        phrases = "sentences" if found and _is_of_sentences(found["train"]) else self.phrases
+        phrases = "sentences" if _is_of_sentences(found["train"]) else self.phrases
         train = part.of(train, "sentences", lambda tree: len(self._phrases(tree, phrases)))
         words = (word for tree in train for word in tree.words)
         self.vocabularies = {"words": Vocabulary.count(words, self.min_count, self.lower)}
-        splits = {split: [_row(tree, -1) for tree in trees[split]] for split in SPLITS}
+        splits = {split: [_row(tree, -1) for tree in trees[split]] for split in found}
         splits["train"] = [_row(tree, i) for tree in train for i in self._phrases(tree, phrases)]
         if not splits["train"]:
             raise UserError(f"no training phrase has {self.long} words; set task.reader.long or task.reader.phrases")
@@ -160,10 +160,8 @@ class Sst5Reader:
 
     def from_file(self, path: str) -> list[Row]:
         """A row without a label for each sentence of a file, of trees or a table. Raises `UserError` as `load`."""
-        table = self.source.table(path)
-        trees = self._trees(Path(path) if table is None else table, labelled=False)
-        rows = [{"tokens": tree.words} for tree in trees]
-        return rows if table is None else [row | {"input": table.row(number)} for number, row in enumerate(rows)]
+        opened = self.source.open(path)
+        return with_inputs([{"tokens": tree.words} for tree in self._trees(opened, labelled=False)], opened)
 
     def official(self, predictions: Sequence[int], rows: Sequence[Row]) -> str:
         """A label a line."""
@@ -175,9 +173,11 @@ def tokenize(text: str) -> list[str]:
     return compounds(words(text), joints=("-", "/"), clitics=True)
 
 
-def _is_of_sentences(table: Table, labelled: bool = True) -> bool:
+def _is_of_sentences(table: Table | Path, labelled: bool = True) -> bool:
     """Whether it is a file of sentences, with their labels if `labelled`, without trees."""
-    return table.path is not None and {"text", *["label"] * labelled} <= {*table.rows.column_names}
+    if isinstance(table, Path) or table.path is None:
+        return False
+    return {"text", *["label"] * labelled} <= {*table.rows.column_names}
 
 
 def _row(tree: Tree, index: int) -> Row:

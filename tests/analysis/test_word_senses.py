@@ -11,7 +11,7 @@ import torch
 
 from elmo_bench.analysis.corpora import inventory
 from elmo_bench.analysis.corpora.senses import Instance, SenseSentence, read_columns, read_mini, read_xml
-from elmo_bench.analysis.resampling import Score
+from elmo_bench.analysis.study import Score
 from elmo_bench.analysis.wsd import Means, _first, counted, disambiguate, f1, first_sense, means, nearest, scores
 from elmo_bench.commands.analysis import wsd as wsd_command
 from elmo_bench.records import studies

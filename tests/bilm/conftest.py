@@ -1,9 +1,6 @@
 """Random biLMs, written once for all tests of a module."""
 
-from collections.abc import Callable, Iterator
-
 import pytest
-import torch
 
 from tests.reference_bilm import SIZES, Files, write_random
 
@@ -17,11 +14,3 @@ def files(request, tmp_path_factory) -> Files:
 @pytest.fixture(scope="module")
 def small(tmp_path_factory) -> Files:
     return write_random(tmp_path_factory.mktemp("bilm"), seed=5)
-
-
-@pytest.fixture
-def set_threads() -> Iterator[Callable[[int], None]]:
-    """Sets torch's number of threads, for one test."""
-    before = torch.get_num_threads()
-    yield torch.set_num_threads
-    torch.set_num_threads(before)

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import h5py
@@ -186,3 +187,19 @@ def test_the_numpy_reference_meets_the_stored_activations(stored_activations):
     for i in range(4):
         layers, state = reference.sentence(stream[i].split(), state)
         near(layers[-1], top_layer(stored_activations, 0, i), 5e-6)
+
+
+def test_the_index_of_an_embedded_text_is_not_kept_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(embed, "_encoded", lambda bilm, texts: [torch.zeros(3, 1, 2) for _ in texts])
+    peaks = []
+    for lines in (64, 640):
+        text = tmp_path / f"{lines}.txt"
+        text.write_text("".join(f"{i} {'w' * 5000}\n" for i in range(lines)))
+        tracemalloc.start()
+        embed.embed(None, text, tmp_path / "layers.hdf5", group=16)  # type: ignore[arg-type]
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        with h5py.File(tmp_path / "layers.hdf5") as file:
+            index = json.loads(file["sentence_to_index"][0])  # type: ignore[index]
+        assert list(index.values()) == [str(i) for i in range(lines)]
+    assert peaks[1] < peaks[0] + 500_000  # the text is 3 MB longer

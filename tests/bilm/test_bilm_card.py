@@ -124,7 +124,7 @@ def test_a_mini_biLM_that_is_damaged_or_of_another_recipe_is_trained_again(tmp_p
     def pretrain(recipe, root, work, output, *rest):
         made.append(output)
         write(output)
-        write_card(output, {"recipe": json.loads(json.dumps(dataclasses.asdict(recipe)))})
+        write_card(output, {"recipe": json.loads(json.dumps(dataclasses.asdict(recipe))), "sha256": {}})
 
     monkeypatch.setattr("elmo_bench.bilm.pretraining.run.pretrain", pretrain)
     page = schema.typed(pages.compose(["task=ner", f"scale.folder={tmp_path}"]))
@@ -136,6 +136,6 @@ def test_a_mini_biLM_that_is_damaged_or_of_another_recipe_is_trained_again(tmp_p
             load_lm(MiniBilm(page.bilm, page.places).make())
         assert len(made) == number
     card = read_card(tmp_path / "bilm")  # of another recipe
-    write_card(tmp_path / "bilm", {"recipe": {**card["recipe"], "tokens": 1}})
+    write_card(tmp_path / "bilm", {**card, "recipe": {**card["recipe"], "tokens": 1}})
     MiniBilm(page.bilm, page.places).make()
     assert len(made) == number + 1

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from elmo_bench.bilm import BiLM, frozen
-from elmo_bench.bilm.kernels import checked, encoder, library
+from elmo_bench.bilm.kernels import checked, encoder
+from elmo_bench.nn.kernels import library
 from tests.reference_bilm import NEAR, PLAIN, STRANGE, Files, ReferenceBiLM, near
 
 # What is prepared for speed follows the weights

@@ -256,7 +256,7 @@ def test_predictions_come_in_the_order_of_the_input(call, model, tmp_path):
 
 @pytest.mark.parametrize(
     ("bad", "message"),
-    [("{", "not JSON"), ("[1]", "not a JSON object"), ("", "not JSON"),
+    [("{", "not JSON"), ("[1]", "not a JSON object"), ('\n{"tokens": ["ba"]}', "not JSON"),
      ('{"words": ["a"]}', 'expected {"tokens": [...]}')],
 )  # fmt: skip
 def test_a_malformed_line_is_named_and_nothing_is_written(call, model, tmp_path, bad, message):

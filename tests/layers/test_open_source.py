@@ -47,7 +47,7 @@ def test_a_cache_is_made_where_it_is_asked_for_and_the_source_allows_it(block, t
         ({"wieghts": 3}, r"bilm.wieghts: elmo_bench\S+BilmLayers takes no such argument; did you mean weights\?"),
         ({"weights": None}, r"bilm=custom names no files: give bilm.weights=..., or set elmo.where=none"),
         ({"state": "cold"}, "state is 'cold'"),
-        ({"weights": "/nowhere"}, "/nowhere: the weights cannot be read"),
+        ({"weights": "/nowhere"}, "/nowhere: no such file"),
         ({"_target_": "elmo_bench.layers.bilm.Nothing"}, r"bilm._target_=elmo_bench.layers.bilm.Nothing: .*no such"),
         ({"_target_": "elmo_bench.nowhere.BilmLayers"}, r"bilm._target_=\S+: there is no such class"),
         ({"_target_": "elmo_bench.layers.build.open_source"}, "not a class"),

@@ -7,6 +7,7 @@ import functools
 import hashlib
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -16,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from elmo_bench.configuration.schema import Places, ScaleConfig
-from elmo_bench.mini import MiniData
+from elmo_bench.mini import MiniData, paths
 from elmo_bench.mini import data as mini
 from elmo_bench.mini.build import Builder
 from elmo_bench.mini.language.chance import Chance
@@ -359,7 +360,7 @@ def test_ensure_generates_once_mends_what_is_damaged_and_refuses_another_data_se
         (folder / name).chmod(0o666)
         mini.ensure_data(folder, 1, TINY)
         assert (folder / name).stat().st_mode & 0o777 != 0o666
-    with pytest.raises(UserError, match="another seed, size or version"):
+    with pytest.raises(UserError, match="another seed, size, version or language"):
         mini.ensure_data(folder, 2, TINY)
 
 
@@ -412,3 +413,54 @@ def test_ensure_follows_the_configuration(tmp_path, whole):
 def test_wrong_sizes_are_named(sizes):
     with pytest.raises(UserError, match=f"sizes.{next(iter(sizes))}"):
         mini.Sizes.of(sizes)
+
+
+# The language is part of the data's identity.
+
+
+@pytest.fixture
+def edited(tmp_path, monkeypatch):
+    """A language whose table of words has a comment and a word more."""
+
+    def edit(text: str) -> None:
+        folder = tmp_path / "language"
+        if not folder.exists():
+            shutil.copytree(paths.LANGUAGE, folder)
+        with (folder / "words.yaml").open("a") as file:
+            file.write(text)
+        monkeypatch.setattr(paths, "LANGUAGE", folder)
+        paths.edited_language.cache_clear()
+
+    yield edit
+    monkeypatch.undo()
+    paths.edited_language.cache_clear()
+
+
+def mini_data(folder: Path) -> MiniData:
+    return MiniData(
+        ScaleConfig(name="mini", folder=str(folder), version=mini.VERSION, sizes=TINY), Places(None, "", "", "")
+    )
+
+
+def test_an_edited_language_is_another_data_set_and_a_comment_is_not(edited, tmp_path):
+    made = mini_data(tmp_path / "made")
+    assert "language" not in made.recipe()
+    mini.ensure_data(tmp_path / "made", sizes=TINY, tasks=[])
+    edited("# a remark\n")
+    assert "language" not in made.recipe()
+    edited("another: word\n")
+    assert made.recipe()["language"] not in ("", paths.SHIPPED)
+    with pytest.raises(UserError, match=r"another seed, size, version or language .*conf/scale/mini\.yaml"):
+        mini.ensure_data(tmp_path / "made", sizes=TINY, tasks=[])
+
+
+def test_tables_that_do_not_fit_together_are_one_line(edited, monkeypatch, tmp_path):
+    def broken(*given: object) -> None:
+        raise KeyError("it")
+
+    monkeypatch.setattr(mini, "ensure_data", broken)
+    with pytest.raises(KeyError):  # with the tables as they come, it is a fault of the generator
+        mini_data(tmp_path).make()
+    edited("another: word\n")
+    with pytest.raises(UserError, match=r"do not fit together: KeyError: 'it'"):
+        mini_data(tmp_path).make()

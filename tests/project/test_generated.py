@@ -17,6 +17,7 @@ from elmo_bench.configuration.pages import compose
 from elmo_bench.identity.identity import Identity
 from elmo_bench.records import store
 from elmo_bench.system.places import RECORDED, ROOT
+from tests import simulate
 from tests.conftest import PATIENCE, clean_environment
 
 pytestmark = pytest.mark.slow
@@ -25,13 +26,17 @@ NAMES = sorted({name for path in generate.documents() for name in generate.block
 START = [sys.executable, "-P", str(ROOT / "elmo_bench" / "system" / "start.py"), "-m"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "simulation"])  # which takes minutes
 def test_a_generated_block_is_current(name):
     wanted = generate.made(name)
     for path in generate.documents():
         text = path.read_text(encoding="utf-8")
         if name in generate.blocks(text):
             assert f"<!-- generated: {name} -->\n\n{wanted}\n\n<!-- /generated -->" in text, f"{path}: {REMEDY}"
+
+
+def test_a_row_of_the_simulation_is_current():
+    assert simulate.row(simulate.CASES[0]) in (ROOT / "docs/statistics.md").read_text(encoding="utf-8"), REMEDY
 
 
 def test_every_kind_of_block_is_used_and_every_mark_is_known():

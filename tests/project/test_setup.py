@@ -37,6 +37,9 @@ def checkout(tmp_path):
     return make_checkout(tmp_path)
 
 
+ON_CLUSTER = shutil.which("sinfo") is not None and not subprocess.run(["sinfo", "-h"], capture_output=True).returncode
+
+
 def make_checkout(tmp_path: Path) -> Path:
     folder = tmp_path / "a checkout"
     (folder / ".ci").mkdir(parents=True)
@@ -48,7 +51,7 @@ def make_checkout(tmp_path: Path) -> Path:
 
 
 def start(folder: Path, target: str = "setup", user: int | None = None, **environment: str) -> subprocess.Popen:
-    if shutil.which("sbatch") and "TORCH=" not in target:  # where a build must be named
+    if ON_CLUSTER and "TORCH=" not in target:  # where a build must be named
         target += " TORCH=cuda"
     inherited = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES")}
     return subprocess.Popen(
@@ -95,8 +98,7 @@ def test_the_first_call_installs_and_the_second_does_not(checkout):
 
 
 without_a_gpu = pytest.mark.skipif(
-    os.path.exists("/proc/driver/nvidia/version") or shutil.which("sbatch") is not None,
-    reason="there is an NVIDIA GPU, or Slurm",
+    os.path.exists("/proc/driver/nvidia/version") or ON_CLUSTER, reason="there is an NVIDIA GPU, or a cluster of Slurm"
 )
 
 
@@ -126,9 +128,13 @@ def test_where_no_index_has_the_cpu_build_the_plain_one_is_installed(checkout):
 @without_a_gpu
 def test_on_a_login_node_of_slurm_the_build_must_be_given(checkout):
     path = on_linux(checkout, gpu=False)
-    sbatch = checkout.parent / "programs" / "sbatch"
-    sbatch.write_text("#!/bin/sh\n")
-    sbatch.chmod(0o755)
+    for name, line in (("sbatch", "exit 0"), ("sinfo", "exit 1")):  # packages alone are no cluster
+        (checkout.parent / "programs" / name).write_text(f"#!/bin/sh\n{line}\n")
+        (checkout.parent / "programs" / name).chmod(0o755)
+    assert end(start(checkout, PATH=path))[0] == 0
+    shutil.rmtree(checkout / ".venv")
+    (checkout / "pip.log").unlink()
+    (checkout.parent / "programs" / "sinfo").write_text("#!/bin/sh\n")
     status, said = end(start(checkout, PATH=path))
     assert (status, len(said)) == (2, 1)
     assert "make setup TORCH=cuda" in said[0]

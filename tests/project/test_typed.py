@@ -82,6 +82,7 @@ ELSEWHERE = {
     r"chunking|<name>": "a task or a sweep of the reader's own; tests/benchmarks/test_new_task.py",
     r"scale=paper\s*(#|$)|vectors_root=FOLDER {2,}task\.data": "the hub",
     r"elmo-bench (export|export_head|publish)\b": "records of runs; tests/commands, reporting, trained",
+    r"elmo-bench demo\b": "a page that stays open; tests/commands/test_demo.py",
     r"elmo-bench -sc|^(export|\.|eval) ": "the shell",
 }
 
@@ -183,7 +184,7 @@ SIZES = {
 }  # fmt: skip
 # Dev and test, and train, of scale=open.
 OPEN = {
-    "ner": ("ner_uner_ewt/{}.iob2",) * 2,
+    "ner": ("ner_uner_resplit/resplit-{}.iob2",) * 2,
     "srl": ("srl_ewt/{}.conll", "srl_ewt/{}.conll.xz"),
     "coref": ("coref_litbank/{}.conll", "coref_litbank/{}.conll.xz"),
     "snli": ("snli/{}.tsv",) * 2,

@@ -172,7 +172,7 @@ def test_the_report_has_ours_beside_the_papers_and_is_a_function_of_the_records(
     ]  # fmt: skip
     assert row(real, "+ELMo (input; layers=last)")[2:6] == ["1", "81.00", "80.00", ""]
     assert row(real, "+ELMo (input), biLM open")[1:6] == [
-        "baseline", "3", "+4.00 [+1.74, +6.26]", "+4.00 [+1.74, +6.26]", "0.008",
+        "baseline", "3", "+4.00 [+1.73, +6.27]", "+4.00 [+1.73, +6.27]", "0.008",
     ]  # fmt: skip
     assert "The paper's gain: +2.07." in real
     assert pages.written("scale", "open", "note") in real  # of today's configuration file, not of the record's
@@ -188,7 +188,7 @@ def test_tasks_stand_side_by_side_without_variants_and_controls(results):
     real, mini = tables.overview(by_scale(store.read_all(results)))
     assert (real.title, mini.title) == ("all tasks, scale open", "all tasks, scale mini")
     paper = "90.15, 92.22: +2.07"
-    assert real.rows == [("ner", "f1", "random", "86.00 ± 1.00 (3)", "90.00 ± 1.00 (3)", "+4.00 [+1.74, +6.26]", paper)]
+    assert real.rows == [("ner", "f1", "random", "86.00 ± 1.00 (3)", "90.00 ± 1.00 (3)", "+4.00 [+1.73, +6.27]", paper)]
     assert mini.rows == [("ner", "f1", "random", "70.00 (1)", "", "", paper)]
 
 

@@ -9,7 +9,7 @@ from elmo_bench.identity.identity import Identity
 from elmo_bench.reporting.pages import report as page
 from elmo_bench.reporting.statistics.findings import evaluated
 from elmo_bench.reporting.statistics.outcomes import by_scale, outcome
-from elmo_bench.reporting.tables import comparisons, tables
+from elmo_bench.reporting.tables import tables
 from elmo_bench.reporting.tables.paper import markdown, of_records
 from elmo_bench.sweeps import request
 from elmo_bench.sweeps.plan import plan
@@ -87,7 +87,7 @@ def test_a_gain_that_is_not_of_context_is_told_in_words():
 
 
 def test_controls_are_rows_of_the_gains_of_a_task():
-    found = comparisons.table(outcome(runs(**BOTH, **{"layers=0": 65.0}, untrained=61.0)))
+    found = tables.gains_of(outcome(runs(**BOTH, **{"layers=0": 65.0}, untrained=61.0)))
     assert found
     named = [row[:2] for row in found.rows]
     assert named == [

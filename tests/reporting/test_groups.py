@@ -5,13 +5,14 @@ import json
 import pytest
 
 from elmo_bench.configuration import pages
+from elmo_bench.reporting.pages import chapters as chapters_of
 from elmo_bench.reporting.pages import html as web
 from elmo_bench.reporting.pages import report as page
-from elmo_bench.reporting.pages.answer import answer
+from elmo_bench.reporting.pages.chapters import answer
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics.groups import compared, in_groups, in_words
 from elmo_bench.reporting.statistics.outcomes import by_scale, outcome
-from elmo_bench.reporting.tables import comparisons, tables
+from elmo_bench.reporting.tables import tables
 from tests.records.test_records import fake, save
 
 pytestmark = pytest.mark.usefixtures("first_versions")
@@ -110,7 +111,7 @@ def test_records_that_claim_one_cell_have_a_row_each(tmp_path, other, mark, grou
 
 def test_elmo_is_not_compared_with_a_baseline_on_other_data():
     runs = [one_cell(f1=60.0), fake("none", f1=50.0, data_sha256=MINE), fake("none", group="x", data_sha256=OTHER)]
-    (gain,) = comparisons.table(outcome(runs)).rows
+    (gain,) = tables.gains_of(outcome(runs)).rows
     assert gain[1].endswith("data cccccccc")
     assert gain[4] == "+10.00"
 
@@ -152,7 +153,7 @@ def test_the_answer_is_of_the_scales_own_data_and_bilm_and_names_others():
     assert told(scales[0], *others, *mine)[:2] == ("ner (biLM small)", 40.0)
     title, gain, words = told(*mine)
     assert (title, gain) == ("ner (task.data.train=mine.txt)", 30.0)
-    assert f"the gains are +30.00 points ({title})" in words
+    assert f"the gain is +30.00 points ({title})" in words
     (section,) = tables.overview(by_scale([*mine, fake("none", task="coref")]))
     assert (section.note, section.rows[1][0]) == (pages.written("scale", "open", "note"), "ner (data mine.txt)")
 
@@ -174,7 +175,7 @@ def test_a_bilm_that_runs_make_themselves_is_known_by_its_recipe():
 
 def test_the_html_escapes_everything_and_the_json_holds_the_same_cells():
     evil = "<script>alert('1')</script> & \"x\""
-    chapters = web.chapters({}, [Section(evil, evil, (evil, evil), [(evil, evil)], [evil])])
+    chapters = chapters_of.chapters({}, [Section(evil, evil, (evil, evil), [(evil, evil)], [evil])])
     html = web.html(chapters, [evil])
     assert "<script" not in html
     assert html.count("&lt;script&gt;") > 5

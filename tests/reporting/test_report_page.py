@@ -12,8 +12,8 @@ import pytest
 from elmo_bench.configuration import pages
 from elmo_bench.records import store
 from elmo_bench.records.studies import StudyCell, StudyRecord
-from elmo_bench.reporting.charts import curves, forest, heat, svg
-from elmo_bench.reporting.pages import answer, cost, html, pictures, report
+from elmo_bench.reporting.charts import charts, svg
+from elmo_bench.reporting.pages import chapters, html, report
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics.intervals import Spread
 from elmo_bench.reporting.statistics.outcomes import by_scale, compared
@@ -63,7 +63,7 @@ def test_the_page_opens_with_the_answer(page):
     first = page[page.index("<main") :]
     assert first.index("Does ELMo help") < first.index("<svg") < first.index("<details") < first.index("<table")
     words = re.findall(r"<p>(.*?)</p>", first)
-    assert words[0].startswith("Scale open: +ELMo scores higher than the baseline on 1 of 1 task; the gains are +4.00")
+    assert words[0].startswith("Scale open: +ELMo scores higher than the baseline on 1 of 1 task; the gain is +4.00")
     assert "The 95 % interval is above zero for: ner." in words[0]
     assert "One seed, which says nothing about other seeds: ner." in words[1]
 
@@ -125,8 +125,8 @@ def test_numbers_that_make_a_decision_come_later_than_the_answer(page):
 def test_backticks_are_code_and_one_value_is_no_interval(records):
     assert html._code("`make <x>` & more") == "<code>make &lt;x&gt;</code> &amp; more"
     gain = by_scale(records)["open"][0].main.test
-    assert " to " in answer.interval(gain)
-    assert answer.interval(gain._replace(spread=gain.spread._replace(error=0.0))) == ""
+    assert " to " in chapters.interval(gain)
+    assert chapters.interval(gain._replace(spread=gain.spread._replace(error=0.0))) == ""
 
 
 def test_a_table_whose_cells_are_empty_is_left_out():
@@ -161,7 +161,7 @@ def test_every_row_names_its_runs_and_every_link_leads_somewhere(folder, page):
 def test_how_sure_a_gain_is(records, seeds, mean, error, said):
     gain = by_scale(records)["open"][0].main.test
     spread = error and Spread(error, 9)
-    assert answer.verdict(gain._replace(mean=mean, spread=spread, seeds=seeds)) == said
+    assert chapters.verdict(gain._replace(mean=mean, spread=spread, seeds=seeds)) == said
 
 
 def test_of_several_gains_that_of_the_most_seeds_is_the_papers_comparison(records):
@@ -176,7 +176,7 @@ def test_runs_on_a_part_of_the_data_are_figure_1_and_no_main_comparison(records)
     scales = by_scale([*records, *parts])
     gains = [(each.is_main, each.test.mean) for each in scales["open"][0].comparisons]
     assert sorted(gains) == [(False, pytest.approx(20.0)), (True, pytest.approx(4.0))]
-    chapter = pictures.fewer_examples(scales)
+    chapter = chapters.fewer_examples(scales)
     (chart,) = chapter.charts
     shares = {line["arm"]: [point["percent"] for point in line["points"]] for line in chart.data["lines"]}
     assert shares == {"baseline": [10.0, 100.0], "elmo": [10.0, 100.0]}
@@ -185,24 +185,29 @@ def test_runs_on_a_part_of_the_data_are_figure_1_and_no_main_comparison(records)
 
 
 def test_without_runs_on_a_part_of_the_data_a_line_says_how_to_run_them(records):
-    chapter = pictures.fewer_examples(by_scale(records))
+    chapter = chapters.fewer_examples(by_scale(records))
     assert not chapter.charts
     assert "make figure N=1" in chapter.words[0]
 
 
 def test_figure_2_has_the_weights_of_the_selected_epoch(records):
-    chapter = pictures.layer_weights(by_scale(records))
+    chapter = chapters.layer_weights(by_scale(records))
     assert [chart.data["rows"] for chart in chapter.charts] == 2 * [[{"name": "ner input", "weights": [0.1, 0.3, 0.6]}]]
 
 
 def test_cost_counts_the_hours_of_a_scale(records):
-    words = cost.cost(by_scale(records)).words
-    assert words[0] == "Scale open: 6 recorded runs took 0.1 hours of computing together."
+    words = chapters.cost(by_scale(records)).words
+    assert words[0] == "Scale open: 6 recorded runs took 9 min of computing together."
+
+
+def test_tasks_stand_in_the_order_of_the_paper():
+    records = [fake("none", task=task) for task in ("coref", "mine", "sst5", "squad")]
+    assert [each.task for each in by_scale(records)["open"]] == ["squad", "coref", "sst5", "mine"]
 
 
 def test_seeds_that_stopped_early_leave_the_band_to_the_others():
-    assert curves.over_seeds([[1.0, 2.0, 3.0], [3.0]]) == [[1.0, 3.0], [2.0], [3.0]]
-    assert curves.over_seeds([[1.0, None, 3.0]]) == [[1.0]]  # the curve ends where no seed has a value
+    assert charts.over_seeds([[1.0, 2.0, 3.0], [3.0]]) == [[1.0, 3.0], [2.0], [3.0]]
+    assert charts.over_seeds([[1.0, None, 3.0]]) == [[1.0]]  # the curve ends where no seed has a value
 
 
 # Pictures.
@@ -216,7 +221,7 @@ def test_the_heat_map_marks_weights_far_from_an_even_share(others, none, small, 
 
     def strokes(weight):
         """Inside the first cell; the others have none."""
-        return svg.drawn(heat.heat_map("open", [("ner input", [weight, *others])], "minilm")).count(svg.FAINT)
+        return svg.drawn(charts.heat_map("open", [("ner input", [weight, *others])], "minilm")).count(svg.FAINT)
 
     assert strokes(none[0]) == strokes(none[1]) < min(strokes(small), strokes(large))
 
@@ -238,17 +243,17 @@ def test_what_the_layers_of_two_sources_hold_is_one_picture():
         study(5, "word senses", "F1", minilm=[41.5], untrained=[30.0]),
         study(6, "parts of speech", "XPOS", open=[80.0]),
     ]
-    (chart,) = pictures.what_layers_hold(made)
+    (chart,) = chapters.what_layers_hold(made)
     assert chart.data["panels"] == [
         {"what": "word senses (F1)", "lines": {"open": [40.0, 50.0], "untrained": [30.0], "minilm": [41.5]}},
         {"what": "parts of speech (XPOS)", "lines": {"open": [80.0]}},
     ]
     assert "minilm" in svg.drawn(chart)
-    assert pictures.what_layers_hold(made[::2]) == []  # one source beside its control
+    assert chapters.what_layers_hold(made[::2]) == []  # one source beside its control
 
 
 def test_pictures_repeat_byte_for_byte_whatever_the_users_style_and_hold_text(records):
-    chart = forest.forest("gains", "Gains", compared(by_scale(records)))
+    chart = charts.forest("gains", "Gains", compared(by_scale(records)))
     drawn = svg.drawn(chart, page=False)
     with matplotlib.rc_context({"font.size": 20, "axes.grid": True, "svg.fonttype": "path"}):
         assert svg.drawn(chart, page=False) == drawn
@@ -261,5 +266,5 @@ def test_pictures_repeat_byte_for_byte_whatever_the_users_style_and_hold_text(re
 
 def test_a_tooltip_may_hold_any_text():
     odd = 'a <b> & "c"'
-    root = ElementTree.fromstring(svg.drawn(heat.heat_map("open", [(odd, [0.5])])))
+    root = ElementTree.fromstring(svg.drawn(charts.heat_map("open", [(odd, [0.5])])))
     assert f"{odd}, layer 0: 0.500" in [node.text for node in root.iter(f"{SVG}title")]

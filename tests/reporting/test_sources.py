@@ -6,8 +6,7 @@ from elmo_bench.records import store
 from elmo_bench.records.query import is_main
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics.cells import content
-from elmo_bench.reporting.tables import paper, sources
-from elmo_bench.reporting.tables.paper import section
+from elmo_bench.reporting.tables import paper
 from elmo_bench.sweeps.request import SweepRequest
 from tests.records.test_records import fake, save
 
@@ -43,7 +42,7 @@ def folder(tmp_path):
 def written(folder) -> list[Section]:
     made = content(SweepRequest("sources", ["ner", "snli"], seeds=2), store.read_all(folder))
     assert made
-    return [section(made), *sources.sections(made)]
+    return paper.sections(made)
 
 
 def test_every_source_stands_beside_the_others_with_its_gains(folder):

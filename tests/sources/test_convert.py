@@ -15,13 +15,13 @@ from elmo_bench.analysis.corpora.treebank import ewt
 from elmo_bench.sources import fetch, pages
 from elmo_bench.system.errors import UserError
 from tasks.coref.convert import litbank
-from tasks.ner.convert import uner, wnut17
+from tasks.ner.convert import resplit, uner
 from tasks.snli.convert import subset
 from tasks.srl.convert import propbank
 from tasks.sst5.convert import trees
 
 SOURCES = os.environ.get("ELMO_BENCH_SOURCES")
-CONVERTED = {name: page for name, page in pages.load().items() if page.convert}
+FETCHED = {name: page for name, page in pages.load().items() if page.convert and name != "uner_ewt_resplit"}
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:
@@ -54,12 +54,29 @@ def test_uner_keeps_words_and_tags_and_repairs_the_first_version(tmp_path):
     assert made["ner_uner_ewt/train.iob2"] == table("Ann B-PER\nBerg I-PER\n\nRome B-LOC\n! O\n\nDane O\nwins O\n\n")
 
 
-def test_wnut_has_one_empty_line_after_each_sentence(tmp_path):
-    names = ("wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated")
-    for name in names:
-        (tmp_path / name).write_text("#tag\tO\nOslo\tB-location\n\t\n\nhi\tO\n")
-    made = wnut17({"wnut17": tmp_path})
-    assert set(made.values()) == {"#tag\tO\nOslo\tB-location\n\nhi\tO\n\n"}
+def test_resplit_takes_every_tenth_document_of_train_for_dev_and_joins_dev_and_test(tmp_path):
+    documents = {"train": [f"t{number}" for number in range(20)], "dev": ["d"], "test": ["e"]}
+    for split, names in documents.items():
+        treebank = [f"# newdoc id = {name}\n1\t{name}\n\n1\t!\n\n" for name in names]
+        write(tmp_path, {f"ud_ewt/en_ewt-ud-{split}.conllu": "".join(treebank)})
+        write(tmp_path, {f"ner_uner_ewt/{split}.iob2": "".join(f"{name}\tO\n\n!\tO\n\n" for name in names)})
+    made = resplit({"made": tmp_path})
+    words = {
+        split: [line[0] for line in map(str.split, made[f"ner_uner_resplit/resplit-{split}.iob2"].splitlines()) if line]
+        for split in documents
+    }
+    assert words["dev"] == ["t9", "!", "t19", "!"]
+    assert words["test"] == ["d", "!", "e", "!"]
+    assert words["train"][::2] == [name for name in documents["train"] if name not in ("t9", "t19")]
+    assert made["ner_uner_resplit/resplit-test.iob2.documents"] == "d\nd\ne\ne\n"
+
+
+def test_the_new_split_of_the_real_data_is_that_of_its_page(data_root):
+    made = resplit({"made": data_root})
+    page = pages.load()["uner_ewt_resplit"]
+    assert {name: hashlib.sha256(text.encode()).hexdigest() for name, text in made.items()} == page.files
+    test, dev = (made[f"ner_uner_resplit/resplit-{split}.iob2.documents"].splitlines() for split in ("test", "dev"))
+    assert (len({*test}), len({*dev}), {*test} & {*dev}) == (634, 54, set())
 
 
 def test_sst_takes_the_official_training_trees_alone(tmp_path, monkeypatch):
@@ -174,11 +191,11 @@ def test_semcor_splits_expressions_and_drops_senses_that_wordnet_lacks(tmp_path)
     ]
 
 
-@pytest.mark.parametrize("name", CONVERTED)
+@pytest.mark.parametrize("name", FETCHED)
 def test_the_sources_give_the_files_of_the_page(name, tmp_path):
     if SOURCES is None:
         pytest.skip("ELMO_BENCH_SOURCES names no folder of sources")
-    page = CONVERTED[name]
+    page = FETCHED[name]
     if absent := fetch.missing(page.sources.values(), Path(SOURCES)):
         pytest.skip(f"not in ELMO_BENCH_SOURCES: {absent[0]}")
     places = fetch.SourcePlaces(tmp_path, Path(SOURCES))

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from elmo_bench.commands.run import data
+from elmo_bench.configuration import schema
+from elmo_bench.configuration.pages import compose
+from elmo_bench.identity.missing import check_files
 from elmo_bench.sources import make, pages
 from elmo_bench.sources.archives import content_digest, unpack
 from elmo_bench.sources.pages import DataSet, Given, Source
@@ -79,6 +82,40 @@ def test_a_folder_of_archives_is_enough_also_for_a_damaged_file(run, tmp_path):
     assert "as it should be" in run("source=/")  # nothing is needed any more
     (tmp_path / "root/bank/a.txt.xz").write_bytes(lzma.compress(b"another tree\n"))
     assert "bank: made" in run(f"source={tmp_path}")
+
+
+def test_a_data_set_of_files_of_another_is_made_of_an_older_folder_or_of_its_sources(run, page, tmp_path, monkeypatch):
+    digests = {"bank/a.txt.xz": digest(TEXT)}
+    anew = DataSet(
+        "Anew",
+        ["open"],
+        ["snli"],
+        "CC0",
+        sources={"made": Source(files=digests)},
+        copy={"anew/a.txt": "made/bank/a.txt.xz"},
+    )
+    monkeypatch.setattr(pages, "load", lambda: {"anew": anew, "bank": page})
+    with pytest.raises(UserError, match="get it from") as caught:
+        run(f"source={tmp_path}", "task=snli")
+    assert "bank/a.txt.xz is missing" in str(caught.value)
+    (tmp_path / f"bank-{COMMIT}.tar.gz").write_bytes(tar_gz({"a.txt": TEXT}))
+    assert "bank: made\nanew: made" in run(f"source={tmp_path}", "task=snli")
+    (tmp_path / "root").rename(tmp_path / "old")
+    said = run(f"source={tmp_path / 'old'}", "task=snli")
+    assert "anew: made" in said
+    assert "bank" not in said
+    assert sorted(path.name for path in (tmp_path / "root").iterdir()) == ["LICENCES", "anew"]
+
+
+def test_a_data_folder_from_before_the_split_gets_one_line_with_the_command(tmp_path):
+    (made,) = pages.load()["uner_ewt_resplit"].sources.values()
+    for name in made.files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    chosen = ["task=ner", "scale=open", "arm=baseline", "vectors=random", f"data_root={tmp_path}"]
+    with pytest.raises(UserError, match=f"elmo-bench data scale=open task=ner data_root={tmp_path}") as caught:
+        check_files(schema.typed(compose(chosen)))
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.slow
@@ -188,7 +225,10 @@ def test_every_page_names_its_licence_and_pins_its_sources():
         assert page.scales, name
         assert page.given or page.targets, name
         for source in page.sources.values():
-            assert source.url or len(str(source.commit)) == 40, name
+            pinned = set(source.files.values()) <= {
+                page.files.get(path) for path in source.files for page in pages.load().values()
+            }
+            assert source.url or len(str(source.commit)) == 40 or (source.is_made and pinned), name
             assert source.files or source.sha256 or name == "elmo_original", name
         if page.convert:
             assert page.files, name
@@ -222,8 +262,6 @@ def test_only_a_folder_that_the_command_made_is_taken_by_itself(tmp_path, monkey
 
 @pytest.mark.slow
 def test_the_files_that_open_pages_name_are_those_that_are_made():
-    from elmo_bench.configuration.pages import compose
-
     made = {name for page in pages.load().values() if "open" in page.scales for name in page.targets}
     root = Path("R").absolute()
     for task in ("coref", "ner", "snli", "squad", "srl", "sst5"):

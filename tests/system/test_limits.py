@@ -25,6 +25,7 @@ from elmo_bench.text.conll2012 import find_files, read_documents
 from elmo_bench.text.trees import read_trees
 from elmo_bench.trained import prediction
 from tasks.snli import reader as snli
+from tasks.snli.pairs import read_pairs
 from tasks.squad.paragraphs import read_paragraphs
 from tasks.sst5 import reader as sst5
 from tests.drill import documents
@@ -183,7 +184,7 @@ def test_the_line_of_what_is_no_json_is_named(tmp_path):
 @pytest.mark.parametrize("line", [DEEP, '{"a": NaN}', '{"gold_label": "\\ud800", "sentence1": "a", "sentence2": "b"}'])
 def test_lines_of_json_are_named_too(tmp_path, line):
     (tmp_path / "x.jsonl").write_text(f"{documents.SNLI_JSONL.splitlines()[0]}\n{line}\n")
-    for reader in (snli.read_pairs, prediction.read_lines):
+    for reader in (read_pairs, prediction.read_lines):
         with pytest.raises(UserError, match=r"x\.jsonl:2: "):
             list(reader(tmp_path / "x.jsonl"))
 

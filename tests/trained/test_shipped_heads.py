@@ -34,7 +34,7 @@ class Shelf:
 
     def predicted(self, checkpoint=None, **chosen):
         chosen = {"task": "toy"} | (chosen or ({} if checkpoint else {"models_root": str(self.models)}))
-        predict.predict(checkpoint, str(self.input), str(self.output), **chosen)
+        predict.predict(checkpoint, str(self.input), str(self.output), **chosen)  # pyright: ignore[reportArgumentType]
         return self.output.read_text()
 
 

@@ -1,1 +1,1 @@
-"""All C++ of the project: what `encode` computes with, each function beside the same in torch."""
+"""The frozen biLM by the compiled functions of `nn/kernels/`, each beside the same in torch."""

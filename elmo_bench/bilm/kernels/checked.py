@@ -7,8 +7,6 @@ fast; with AVX512-BF16 alone they need not be.
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -20,12 +18,11 @@ import torch
 from torch import Tensor, nn
 
 from elmo_bench.bilm.encoder import SkipInitialValues, TokenEncoder
-from elmo_bench.bilm.kernels.compiler import built
 from elmo_bench.bilm.kernels.encoder import CompiledEncoder, PlainEncoder
-from elmo_bench.bilm.kernels.library import Kernels
 from elmo_bench.bilm.kernels.lstm import CompiledDirections, Directions, FrozenLSTM
 from elmo_bench.bilm.lstm import ProjectedLSTM, State
 from elmo_bench.bilm.options import ACTIVATIONS, Options
+from elmo_bench.nn.kernels.library import Kernels, load
 from elmo_bench.nn.packing import Packing
 from elmo_bench.system.errors import UserError
 
@@ -46,14 +43,8 @@ def kernels(half: bool = False) -> Kernels | None:
     Args:
         half: those that multiply in bfloat16; None too where the processor or the compiler has no instructions for it.
     """
-    if os.environ.get("ELMO_BENCH_KERNELS") == "0":
-        return None
-    try:
-        found = Kernels(built(), half)
-    except (OSError, AttributeError, subprocess.SubprocessError):
-        return None
-    near = NEAR_HALF if half else NEAR
-    return found if all(difference < near for difference in differences(found)) else None
+    found, near = load(half), NEAR_HALF if half else NEAR
+    return found if found and all(difference < near for difference in differences(found)) else None
 
 
 def granted(asked: str) -> str:

@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elmo_bench.bilm.encoder import Highway, TokenEncoder
-from elmo_bench.bilm.kernels.library import EncoderWeights, Kernels, Linear
 from elmo_bench.bilm.kernels.linear import FixedLinear
-from elmo_bench.bilm.kernels.threads import most_threads
+from elmo_bench.nn.kernels.library import EncoderWeights, Kernels, Linear
+from elmo_bench.nn.kernels.threads import most_threads
 
 CHUNK = 128  # words encoded at once by a thread: what lies between their products nearly stays in the second cache
 LEAST = 16  # words that are worth a thread

@@ -8,11 +8,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from elmo_bench.bilm.kernels.library import Kernels, Weights
 from elmo_bench.bilm.kernels.linear import FixedLinear
-from elmo_bench.bilm.kernels.threads import direction_threads, most_threads
-from elmo_bench.bilm.lstm import FORGET_BIAS, ProjectedLSTM, State
+from elmo_bench.bilm.lstm import ProjectedLSTM, State
+from elmo_bench.nn.kernels.library import Kernels, Weights
+from elmo_bench.nn.kernels.threads import direction_threads, most_threads
 from elmo_bench.nn.packing import Packing, blocks
+from elmo_bench.nn.recurrent import FORGET_BIAS
 
 States = list[list[State]]  # by direction, by layer
 

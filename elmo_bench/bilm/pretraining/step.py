@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from elmo_bench.bilm.kernels.lstm import States
 from elmo_bench.bilm.lm import BidirectionalLM, sampled_nll
-from elmo_bench.bilm.lstm import cell
 from elmo_bench.bilm.pretraining.batches import UpdateInput
 from elmo_bench.bilm.pretraining.recipe import Recipe
 
@@ -40,25 +39,19 @@ def loss(
     rows: list[Tensor],
     states: States,
     drop: Callable[[Tensor], Tensor] = lambda x: x,
-    cell: Callable[..., tuple[Tensor, Tensor]] = cell,
 ) -> Tensor:
     """Mean of the two directions' sampled losses in nats per token.
 
     Args:
         rows: from `touched`; the softmax's gradients are collected there.
         states: of both directions' layers; updated in place.
-        drop, cell: for `BidirectionalLM.outputs`.
+        drop: for `BidirectionalLM.outputs`.
     """
     weight, bias = rows[0], rows[1].squeeze(-1)
-    losses = []
-    for h, sample in zip(lm.outputs(batch.words, states, lm.dtype, drop, cell), batch.samples, strict=True):
-        places = torch.cat([sample.targets, sample.negatives])  # (N + K,)
-        losses.append(
-            sampled_nll(
-                h, weight[places], bias[places], sample.targets, sample.log_targets, sample.negatives,
-                sample.log_negatives,
-            )
-        )  # fmt: skip
+    losses = [
+        sampled_nll(h, weight, bias, sample.targets, sample.log_targets, sample.negatives, sample.log_negatives)
+        for h, sample in zip(lm.outputs(batch.words, states, lm.dtype, drop), batch.samples, strict=True)
+    ]
     return torch.stack(losses).mean()
 
 

@@ -12,6 +12,7 @@ import platform
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import asdict
 from io import BytesIO
 from itertools import count, islice
@@ -36,7 +37,7 @@ from elmo_bench.bilm.lm import (
     read_vocabulary,
     softmax_files,
 )
-from elmo_bench.bilm.lstm import State, cell
+from elmo_bench.bilm.lstm import State
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining import step
@@ -50,6 +51,7 @@ from elmo_bench.nn.packing import pinned
 from elmo_bench.system.ahead import ahead
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import explained
+from elmo_bench.system.machine import keep_freed_memory
 from elmo_bench.system.storage.files import write_bytes
 from elmo_bench.system.storage.integrity import load_checkpoint
 from elmo_bench.system.storage.owners import others
@@ -70,7 +72,7 @@ class Trainer:
         root: folder that the recipe's paths are relative to.
         folder: for checkpoint and log; if it contains a checkpoint, the run resumes from it.
         every: seconds between checkpoints.
-        compile: compile the LSTMs' cells (needs a C++ compiler; worthwhile for more than a few minutes).
+        compile: on a GPU, compile the LSTMs' cells (worthwhile for more than a few minutes).
         device: where to compute.
         group: the processes that share the rows; each makes its own trainer with the same arguments.
         wandb: for `Journal`.
@@ -92,8 +94,10 @@ class Trainer:
     ):
         self.recipe, self.root, self.folder, self.every = recipe, root, folder, every
         self.device, self.group = device, group
+        self.eager = device.type == "cuda" and not compile
         self.console = Console(stderr=True, quiet=not group.first)
         folder.mkdir(parents=True, exist_ok=True)
+        keep_freed_memory()
         torch.manual_seed(recipe.seed)
         self.console.print("reading the text", style="dim")
         self.corpus = Corpus.read(sources(root, recipe.text), recipe.seed)
@@ -116,7 +120,6 @@ class Trainer:
         self.first = self._start()
         self.update, self.seconds, self.watch = self.first, 0.0, Watch()
         self.writing: Future[None] | None = None
-        self.cell = torch.compile(cell, dynamic=False) if compile else cell
         self._resume()
         self.journal = Journal(folder / "log.csv", wandb) if group.first else None
         if self.journal:
@@ -135,6 +138,7 @@ class Trainer:
         columns = (*columns, TextColumn("{task.fields[info]}"))
         logged = self.update, self.seconds
         with (
+            torch.compiler.set_stance("force_eager") if self.eager else nullcontext(),
             ThreadPoolExecutor(1, "checkpoint") as self.writer,  # on its end, the last checkpoint is written
             Progress(*columns, console=self.console, disable=not self.console.is_terminal) as progress,
         ):
@@ -229,7 +233,7 @@ class Trainer:
         recipe, rate = self.recipe, self.recipe.rate(self.update, self.first)
         rows = step.touched(self.lm, batch)
         self.group.average_during_backward(rows)
-        loss = step.loss(self.lm, batch, rows, self.states, self._dropout(), self.cell)
+        loss = step.loss(self.lm, batch, rows, self.states, self._dropout())
         (loss * recipe.loss_times).backward()
         self.group.received()
         gradients = [row.grad for row in rows if row.grad is not None]

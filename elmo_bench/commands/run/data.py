@@ -17,7 +17,10 @@ COMMAND = Command(
         Argument("sets", "data sets by name instead, with commas: the files in conf/data", None, "NAMES"),
         Argument("data_root", f"folder to write to; by default DATA_ROOT or {places.ROOT / 'data'}", None, "FOLDER"),
         Argument(
-            "source", "folder with the archives and files of the sources; nothing is fetched then", None, "FOLDER"
+            "source",
+            "folder with the archives and files of the sources, or an older data folder; nothing is fetched then",
+            None,
+            "FOLDER",
         ),
         Argument("mirror", "address of a server with such a folder, which is asked first", None, "URL"),
         Argument("stall", "seconds without a byte after which a connection is tried again", 30, kind=whole(1, 3600)),
@@ -59,6 +62,7 @@ def main() -> None:
     roots = _roots(given)
     downloads = roots["data_root"] / DOWNLOADS
     fetching = _fetching(given, downloads)
+    chosen = _needed(known, chosen, roots, fetching) | chosen
     print(make.licences(chosen), flush=True)
     outputs.scratch(downloads)
     with held(downloads, "another process fetches data into this folder; wait for it"):
@@ -89,6 +93,16 @@ def _fetching(given: dict[str, Any], downloads: Path):
     if given["mirror"] is not None and not given["mirror"].startswith(("http://", "https://")):
         raise UserError(f"mirror={given['mirror']}: an address begins with https:// or http://")
     return SourcePlaces(downloads, Path(offline) if offline else None, given["mirror"], Patience(stall=given["stall"]))
+
+
+def _needed(known, chosen, roots: dict[str, Path], fetching) -> dict[str, Any]:
+    """The data sets of whose files one of the chosen is made, if these files are not here."""
+    from elmo_bench.sources import fetch, make, pages
+
+    wanted = [page for page in chosen.values() if not make.is_made(page, roots[page.root])]
+    made = [source for page in wanted for source in page.sources.values() if source.is_made]
+    absent = [source for source in made if fetch.made_folder(source, fetching) is None]
+    return {name: page for source in absent for name, page in pages.makers(known, source).items()}
 
 
 def _make_all(chosen, roots: dict[str, Path], fetching) -> list[str]:

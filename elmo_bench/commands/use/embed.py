@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -17,6 +19,7 @@ from elmo_bench.system.storage.disk import steady
 from elmo_bench.system.storage.files import open_text, replacing
 
 if TYPE_CHECKING:  # `--help` does not import them
+    import h5py
     from torch import Tensor
 
     from elmo_bench.bilm import BiLM
@@ -82,26 +85,44 @@ def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
     if output.suffix in OTHER_FORMATS:
         raise UserError("embed writes HDF5; name the output .hdf5", output)
     check_text(source)
-    index: dict[str, str] = {}
     count = 0
     with (
         replacing(output, "w+b") as whole, steady(whole) as stream, open_text(source) as lines,
-        h5py.File(stream, "w") as file,
+        tempfile.TemporaryFile(dir=output.parent) as index, h5py.File(stream, "w") as file,
     ):  # fmt: skip
         for texts in tracked(_groups(lines, group), "embedding"):
             for text, layers in zip(texts, _encoded(bilm, texts), strict=True):
                 if not layers.isfinite().all():
                     raise UserError(f"the layers of this line are not finite: {text}", source, count + 1)
                 file.create_dataset(str(count), data=layers.cpu().numpy())
-                index[text] = str(count)
+                line = f"{', ' if count else '{'}{json_text.dumps(text)}: {json_text.dumps(str(count))}"
+                index.write(line.encode())
                 count += 1
             if error := stream.raw.error:  # type: ignore[attr-defined]
                 raise error  # no more is computed for a file that will not come
         if not count:
             raise UserError("the file is empty; expected one whitespace-tokenized sentence a line", source)
-        strings = file.create_dataset("sentence_to_index", (1,), dtype=h5py.string_dtype())
-        strings[0] = json_text.dumps(index)
+        index.write(b"}")
+        place = _room(file, index.tell())
+        file.close()
+        stream.seek(place)
+        index.seek(0)
+        shutil.copyfileobj(index, stream)
+        stream.flush()
+        if error := stream.raw.error:  # type: ignore[attr-defined]
+            raise error
     return count
+
+
+def _room(file: h5py.File, size: int) -> int:
+    """Where in the file a text of this many bytes belongs: it may be longer than what fits into memory."""
+    import h5py
+
+    filled = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    filled.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    filled.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    strings = file.create_dataset("sentence_to_index", (1,), dtype=h5py.string_dtype(length=size), dcpl=filled)
+    return strings.id.get_offset()
 
 
 def _encoded(bilm: BiLM, texts: list[str]) -> list[Tensor]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Iterator
+from types import ModuleType
 from typing import Literal
 
 from omegaconf import OmegaConf
@@ -13,18 +15,23 @@ from elmo_bench.system import code
 from elmo_bench.trained.prediction import predict
 
 
-def formats() -> list[HelpSection]:
-    """A section of the help: the contents of an input line and an output line for each task, from its package."""
+def packages() -> Iterator[tuple[str, ModuleType]]:
+    """Each task with the package of its reader."""
     from elmo_bench.configuration import pages
 
-    lines = []
     for task in pages.tasks():
         reader = OmegaConf.select(pages.read(pages.page(task)), "task.reader._target_") or ""
-        package = reader.removesuffix("." + ".".join(reader.split(".")[-2:]))
-        for part, text in (
-            getattr(importlib.import_module(code.located(package)), "PREDICT", {}).items() if package else ()
-        ):
-            lines.append((f"{task}, {part}", text))
+        if package := ".".join(reader.split(".")[:-2]):
+            yield task, importlib.import_module(code.located(package))
+
+
+def formats() -> list[HelpSection]:
+    """A section of the help: the contents of an input line and an output line for each task, from its package."""
+    lines = [
+        (f"{task}, {part}", text)
+        for task, package in packages()
+        for part, text in getattr(package, "PREDICT", {}).items()
+    ]
     return [HelpSection("Formats by task, a line each", lines)]
 
 

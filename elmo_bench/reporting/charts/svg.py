@@ -99,9 +99,6 @@ def drawn(chart: Chart, page: bool = True) -> str:
 def _tidy(text: str, chart: Chart, page: bool) -> str:
     """Without metadata, unused ids, superfluous digits and fonts; with a name, tooltips and the size in pixels."""
     root = ElementTree.fromstring(text)
-    for parent in list(root.iter()):
-        for child in [c for c in parent if c.tag in (f"{SVG}metadata", f"{SVG}style")]:
-            parent.remove(child)
     used = set(re.findall(r'(?:url\(|href=")#([^")]+)', text))
     for node in root.iter():
         _tidy_node(node, chart.name, used)
@@ -120,6 +117,8 @@ def _shown(nodes: Iterable[ElementTree.Element]) -> list[ElementTree.Element]:
     for node in nodes:
         node[:] = _shown(node)
         node.text, node.tail = (node.text or "").strip() or None, "\n"
+        if node.tag in (f"{SVG}metadata", f"{SVG}style"):
+            continue
         if node.tag == f"{SVG}g" and not node.attrib and node.find(f"{SVG}title") is None:
             shown += node
         elif node.get("style") != "fill: none" and (len(node) or node.tag != f"{SVG}defs"):

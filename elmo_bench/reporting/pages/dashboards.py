@@ -38,8 +38,13 @@ def report(entity: str, project: str, records: Iterable[Record]) -> Any:
     own = list(records)
     blocks: list[Any] = [wr.TableOfContents(), wr.MarkdownBlock(text=page.markdown(NAME, "", tables.sections(own)))]
     for chosen in by_place(own):
-        title = f"Curves: {chosen[0].task}, scale {chosen[0].scale}"
-        blocks += [wr.H2(text=title), _grid(wr, entity, project, chosen)]
+        task, scale = chosen[0].task, chosen[0].scale
+        runs = wr.Runset(
+            entity=entity, project=project, name=f"{task}, {scale}", groupby=["config.label"],
+            filters=f"Tags() in ['{task}'] and Tags() in ['{scale}']",
+        )  # fmt: skip
+        panels = [panel for each in _panels(wr, chosen).values() for panel in each]
+        blocks += [wr.H2(text=f"Curves: {task}, scale {scale}"), wr.PanelGrid(runsets=[runs], panels=panels)]
     return wr.Report(entity=entity, project=project, title=NAME, blocks=blocks)
 
 
@@ -62,14 +67,6 @@ def _library() -> tuple[Any, Any]:
     except ImportError:
         raise UserError(INSTALL) from None
     return ws, wr
-
-
-def _grid(wr: Any, entity: str, project: str, records: Sequence[Record]) -> Any:
-    """The panels of one task at one scale."""
-    task, scale = records[0].task, records[0].scale
-    filters = f"Tags() in ['{task}'] and Tags() in ['{scale}']"
-    runs = wr.Runset(entity=entity, project=project, name=f"{task}, {scale}", filters=filters, groupby=["config.label"])
-    return wr.PanelGrid(runsets=[runs], panels=[panel for each in _panels(wr, records).values() for panel in each])
 
 
 def _panels(wr: Any, records: Sequence[Record]) -> Mapping[str, list[Any]]:

@@ -3,88 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.records.studies import StudyRecord
-from elmo_bench.reporting.charts.forest import forest
+from elmo_bench.reporting.charts.charts import forest
 from elmo_bench.reporting.charts.svg import drawn
-from elmo_bench.reporting.pages import pictures
-from elmo_bench.reporting.pages.answer import answer
-from elmo_bench.reporting.pages.chapter import Chapter
-from elmo_bench.reporting.pages.cost import cost
+from elmo_bench.reporting.pages.chapters import Chapter
 from elmo_bench.reporting.section import Number, Section
-from elmo_bench.reporting.statistics.findings import RULE, UNTESTED, Evaluated
-from elmo_bench.reporting.statistics.gains import READING
-from elmo_bench.reporting.statistics.outcomes import Comparison, Scales, compared
-from elmo_bench.reporting.tables import replication
-from elmo_bench.reporting.tables.studies import section
+from elmo_bench.reporting.statistics.outcomes import Scales, compared
 from elmo_bench.system.storage import json_text
-
-SWEPT = "Mean ± sample standard deviation over the seeds, whose number stands in brackets."
-PERCENT = (
-    "Percent, mean ± sample standard deviation over the seeds; dev is that of the selected epoch. "
-    "The seeds of a row open to its runs."
-)
-
-
-def chapters(
-    scales: Scales,
-    swept: Sequence[Section] = (),
-    studies: Sequence[StudyRecord] = (),
-    findings: Sequence[Sequence[Evaluated]] = (),
-    of_tasks: Sequence[Sequence[Section]] = (),
-) -> list[Chapter]:
-    """The chapters of the page, the answer and the findings first; those without content are left out.
-
-    `of_tasks` has of every task and scale the scores and, if something is compared, the gains.
-    """
-    scored, gained = ([table for each in of_tasks for table in each[part]] for part in (slice(1), slice(1, None)))
-    chapters = [
-        answer(scales),
-        _findings(findings, compared(scales)),
-        Chapter("gains", "Gains with intervals", [], gained, more=[READING] if gained else []),
-        Chapter("sweeps", "The paper's tables, and other sweeps", [SWEPT] if swept else [], swept),
-        pictures.fewer_examples(scales),
-        pictures.layer_weights(scales),
-        pictures.over_epochs(scales),
-        pictures.training(scales),
-        Chapter("scores", "Scores", [PERCENT] if scored else [], scored),
-        cost(scales),
-        Chapter("studies", "Studies of the biLM", [], [*map(section, studies)], pictures.what_layers_hold(studies)),
-    ]
-    full = (each._replace(tables=[table for table in each.tables if not table.is_empty]) for each in chapters)
-    return [chapter for chapter in full if chapter.words or chapter.tables or chapter.charts]
-
-
-def _findings(by_scale: Sequence[Sequence[Evaluated]], mains: Mapping[str, Sequence[Comparison]]) -> Chapter:
-    """Each finding of the paper, ours, and a verdict; the numbers open to the runs behind them."""
-    corrected = ((found[0].scale, replication.families(found, mains.get(found[0].scale, []))) for found in by_scale)
-    families = (said and f"Scale {scale}. {said}" for scale, said in corrected)
-    tested = [[each for each in found if any(row.verdict != UNTESTED for row in each.rows)] for found in by_scale]
-    pictured = [replication.glance(found)._replace(shown=True) for found in tested if found]
-    return Chapter(
-        "findings",
-        replication.TITLE,
-        [f"Scale {found[0].scale}: {replication.counts(found)}." for found in by_scale],
-        [*pictured, *map(_untested, by_scale)],
-        more=[RULE.replace("*", ""), *said] if (said := [*filter(None, families)]) else [],
-    )
-
-
-def _untested(found: Sequence[Evaluated]) -> Section:
-    """The findings of a scale of which no run speaks yet, with the paper's figures and the command that tests them."""
-    rows = [
-        (
-            f"{each.finding.finding} ({each.finding.where})",
-            "; ".join(f"{task or 'biLM'} {said}" for task, said in each.finding.paper.items()),
-            each.command,
-        )
-        for each in found
-        if all(row.verdict == UNTESTED for row in each.rows)
-    ]
-    return Section(f"Scale {found[0].scale}: not tested", "", ("finding", "the paper", "command"), rows)
 
 
 def pages(chapters: Sequence[Chapter], scales: Scales) -> dict[str, str]:

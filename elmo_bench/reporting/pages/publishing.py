@@ -6,7 +6,6 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from elmo_bench.records import items, store, wandb_record
 from elmo_bench.records.record import Record
@@ -42,7 +41,8 @@ def publish(
     known = on_server(project, entity) if has_key() else {}
     counts, missing = Counter(), []
     for record in records:
-        if known.get(record.run) == wandb_record.digest(record) or _written(record, folder, project, entity):
+        offline, digest = folder.glob(f"wandb/offline-run-*-{record.run}"), wandb_record.digest(record)
+        if known.get(record.run) == digest or [digest, _place(project, entity)] in map(_mark, offline):
             counts[THERE] += 1
         else:
             missing.append(record)
@@ -80,7 +80,9 @@ def _publish(
     )
     for row in [] if record.run in known else wandb_record.rows(wandb_record.history(record)):
         run.log(row, row["updates"])
-    wandb_record.conclude(run, record, _items(results_root, record), work / items.PREDICTIONS)
+    path = items.path_of(store.place(results_root, record.scale, record.task, record.run))
+    examples = items.read(path).get("test") if path.is_file() else None
+    wandb_record.conclude(run, record, examples, work / items.PREDICTIONS)
     where, offline = run.folder, run.offline
     run.close()
     if run.run is None or where is None:
@@ -88,18 +90,6 @@ def _publish(
     if offline:
         write_text(where / DIGEST, f"{wandb_record.digest(record)} {_place(project, entity)}\n")
     return UPDATED if record.run in known else WRITTEN
-
-
-def _items(results_root: Path, record: Record) -> Any:
-    """The per-example results of the test set; None without them."""
-    path = items.path_of(store.place(results_root, record.scale, record.task, record.run))
-    return items.read(path).get("test") if path.is_file() else None
-
-
-def _written(record: Record, folder: Path, project: str, entity: str | None) -> bool:
-    """Whether the folder has a run of this very record for this project."""
-    wanted = [wandb_record.digest(record), _place(project, entity)]
-    return any(_mark(path) == wanted for path in folder.glob(f"wandb/offline-run-*-{record.run}"))
 
 
 def _place(project: str, entity: str | None) -> str:

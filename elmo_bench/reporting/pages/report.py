@@ -14,12 +14,13 @@ from elmo_bench.configuration.tables import in_order
 from elmo_bench.records import studies
 from elmo_bench.records.record import Record
 from elmo_bench.records.store import read_all, whole
-from elmo_bench.reporting.pages import html as page
+from elmo_bench.reporting.pages import html
+from elmo_bench.reporting.pages.chapters import chapters
 from elmo_bench.reporting.section import Section, inert, pipes
 from elmo_bench.reporting.statistics.findings import UNTESTED, Evaluated, evaluated
 from elmo_bench.reporting.statistics.gains import READING
 from elmo_bench.reporting.statistics.outcomes import SCALES, by_scale, compared
-from elmo_bench.reporting.tables import paper, remarks, replication, tables
+from elmo_bench.reporting.tables import paper, replication, tables
 from elmo_bench.reporting.tables.studies import section as of_study
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -78,7 +79,7 @@ def made(records: Sequence[Record], results_root: str | Path) -> Report:
     scales = [*(scale for scale in SCALES if scale in spoken), *sorted(spoken - {*SCALES})]
     said = (_spoken_of(evaluated(records, scale, of_bilm), results_root) for scale in scales)
     found = [of_scale for of_scale in said if of_scale]
-    overview, read = tables.overview(runs), remarks.read(of_bilm)
+    overview, read = tables.overview(runs), tables.read(of_bilm)
     outcomes = [outcome for here in runs.values() for outcome in here]
     of_tasks = [(outcome.task, tables.sections_of(outcome, read)) for outcome in outcomes]
     by_task = {
@@ -92,8 +93,8 @@ def made(records: Sequence[Record], results_root: str | Path) -> Report:
     if found:
         pages["replication.md"] = replication.markdown(found, compared(runs))
     tables_of = [sections for _, sections in of_tasks]
-    chapters = page.chapters(runs, swept, of_bilm, found, tables_of) if runs or of_bilm else []
-    files = {"README.md": _front(overview, pages), **pages, **page.pages(chapters, runs)}
+    parts = chapters(runs, swept, of_bilm, found, tables_of) if runs or of_bilm else []
+    files = {"README.md": _front(overview, pages), **pages, **html.pages(parts, runs)}
     others = [section for sections in by_task.values() for section in sections]
     return Report(overview, [*overview, *others, *swept, *studied], found, files)
 

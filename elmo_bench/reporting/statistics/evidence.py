@@ -1,4 +1,4 @@
-"""What is known of each cluster of examples in one run: the counts from which resampling computes its metric."""
+"""What is known of each cluster of examples in one run: its counts, and what it adds to the metric."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from elmo_bench.configuration import pages
 from elmo_bench.metrics.items import AdditiveMetric, Items
 from elmo_bench.records import items
 from elmo_bench.records.record import Record
-from elmo_bench.reporting.statistics import resampling
 from elmo_bench.system import code
 
 UNITS = AdditiveMetric.units
 FromTotals = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+Percent = Callable[[np.ndarray], np.ndarray]  # (n, M) sums -> (n,) percent
+STEP = 1e-3  # of a cluster's weight, in the derivative of a metric
 
 
 class Evidence:
@@ -54,18 +55,28 @@ class Evidence:
             return np.array([self._from_totals(each)[self._metric] for each in totals])
 
     @cached_property
-    def drawn(self) -> np.ndarray:
-        """(DRAWS,) the metric on each draw of clusters, which are the same draws for all runs on the same examples."""
-        return self.percent(resampling.resampled_sums(self.table))
+    def influences(self) -> np.ndarray:
+        """(K,) what each cluster adds to the metric, in percent."""
+        return influences(self.percent, self.table)
 
-    @cached_property
-    def without(self) -> np.ndarray:
-        """(K,) the metric without each of the clusters, in percent."""
-        return self.percent(self.table.sum(0) - self.table)
+    def without(self, cluster: int) -> float:
+        """The metric without one of the clusters, in percent."""
+        return float(self.percent((self.table.sum(0) - self.table[cluster])[None])[0])
 
     def pairs_with(self, other: Evidence) -> bool:
         """Whether both are of the same examples."""
         return np.array_equal(self.rows, other.rows) and np.array_equal(self.clusters, other.clusters)
+
+
+def influences(percent: Percent, table: np.ndarray) -> np.ndarray:
+    """(K, M) counts of each cluster -> (K,) what each adds to a metric of their sums.
+
+    It is the derivative by the weight of the cluster, less the mean: the infinitesimal jackknife, whose sum of squares
+    is the variance of the metric over clusters (Efron 1982, "The jackknife, the bootstrap and other resampling plans").
+    """
+    total, step = table.sum(0), STEP * table
+    slopes = (percent(total + step) - percent(total - step)) / (2 * STEP)
+    return slopes - slopes.mean()
 
 
 def of_arm(records: Sequence[Record], split: str, metric: str) -> list[Evidence] | None:

@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elmo_bench.reporting.statistics import resampling
 from elmo_bench.reporting.statistics.evidence import Evidence, lacking, of_arm
-from elmo_bench.reporting.statistics.groups import Group
-from elmo_bench.reporting.statistics.intervals import Arm, Spread, spread
+from elmo_bench.reporting.statistics.groups import Group, same_inputs
+from elmo_bench.reporting.statistics.intervals import Arm, Part, Spread, effective, pool, spread, total
 
 Paired = tuple[list[Evidence], list[Evidence]]  # of the treated arm and of the control
 LARGE = 0.25  # of a gain: a reader should know the cluster of examples that carries more
@@ -40,7 +39,7 @@ class Gain(NamedTuple):
         spread: of this mean; None where nothing is known of it.
         seeds: their numbers in the treated arm and in the control.
         note: what the interval leaves out, in words; empty if nothing.
-        clusters: how many clusters of examples are resampled, such as "316 documents"; else empty.
+        clusters: how many clusters of examples there are, such as "316 documents, 20 effective"; else empty.
         influence: of the cluster on which the gain depends most.
     """
 
@@ -72,74 +71,114 @@ def gain(treated: Group, control: Group, split: str = "test") -> Gain:
     Raises:
         UserError: a damaged file of per-example results.
     """
-    evidence = _paired(treated, control, split)
-    one, other = _arms(treated, control, split, evidence)
-    gained = float(one.scores.mean() - other.scores.mean())
-    if evidence is None:
-        return _gain(gained, one, other, lacking([*treated.records, *control.records]))
-    found = _gain(gained, one, other)
-    first = evidence[0][0]
-    return found._replace(clusters=f"{len(first.table):,} {first.unit}", influence=_most_influential(*evidence))
+    return over_bilms([(treated, control)], split)
 
 
-def _most_influential(treated: Sequence[Evidence], control: Sequence[Evidence]) -> Influence | None:
-    """The cluster with the largest share of the mean gain over seeds; None for no gain, or for a single cluster."""
-    gain = float(np.mean([each.value for each in treated]) - np.mean([each.value for each in control]))
-    if not gain or len(treated[0].table) < 2:
+def over_bilms(pairs: Sequence[tuple[Group, Group]], split: str = "test") -> Gain:
+    """The same over several biLMs, which differ in their seed: the gain is the mean of theirs.
+
+    The biLM is then a level of its own (Sellam et al. 2022, "The MultiBERTs"), and its runs are one value.
+
+    Args:
+        pairs: for each biLM, the arms to compare; a baseline is the same in all.
+    """
+    evidence = [_paired(*pair, split) for pair in pairs]
+    arms, note = _arms(pairs, split, evidence)
+    (mean, added), found = total(arms), spread(*arms)
+    records = [[record for pair in pairs for record in pair[i].records] for i in (0, 1)]
+    treated, control = (len({record.run for record in of_arm}) for of_arm in records)
+    known = [each for each in evidence if each]
+    lack = "" if arms[0].clusters else "the examples are one cluster" if known else lacking([*records[0], *records[1]])
+    note = [_left_out((treated, control), lack), *note] if found or (treated, control) == (1, 1) else [SEEDS_AGREE]
+    gained = Gain(mean, found, (treated, control), "; ".join(filter(None, note)))
+    if not arms[0].clusters:
+        return gained
+    return gained._replace(
+        clusters=f"{len(added):,} {known[0][0][0].unit}, {effective(added):.3g} effective",
+        influence=_influence(int((added * np.sign(mean)).argmax()), mean, known),
+    )
+
+
+def _influence(cluster: int, gain: float, evidence: Sequence[Paired]) -> Influence | None:
+    """What a gain owes to this cluster; None for no gain."""
+    if not gain:
         return None
-    without = np.mean([each.without for each in treated], axis=0) - np.mean([each.without for each in control], axis=0)
-    shares = 1 - without / gain  # (K,)
-    first = int(shares.argmax())
-    names = treated[0].names
-    return Influence(names[first] if names else str(first + 1), float(shares[first]), float(without[first]))
+    means = [[np.mean([each.without(cluster) for each in arm]) for arm in pair] for pair in evidence]
+    without = float(np.mean([one - other for one, other in means]))
+    names = evidence[0][0][0].names
+    return Influence(names[cluster] if names else str(cluster + 1), 1 - without / gain, without)
 
 
-def error_reduction(treated: Group, control: Group) -> Gain | None:
+def error_reduction(pairs: Sequence[tuple[Group, Group]]) -> Gain | None:
     """The percentage of the control's errors on test that the treated arm does not make; None if there are none.
 
     It is a ratio, of which the spread is that of its linear part: with e the control's errors and r the ratio, a point
     of the treated arm adds 1/e to it, and a point of the control takes (1 - r)/e away.
 
+    Args:
+        pairs: as of `over_bilms`; the control is one baseline.
+
     Raises:
         UserError: as `gain`.
     """
-    evidence = _paired(treated, control, "test")
-    one, other = _arms(treated, control, "test", evidence)
-    errors = 100 - float(other.scores.mean())
+    gained = over_bilms(pairs)
+    (one, other), _ = _arms(pairs, "test", [_paired(*pair, "test") for pair in pairs])
+    errors = 100 + float(other.scores.mean())
     if not errors:
         return None
-    share = float(one.scores.mean() - other.scores.mean()) / errors
-    return _gain(100 * share, one.scaled(100 / errors), other.scaled(100 * (1 - share) / errors))
+    share = gained.mean / errors
+    return gained._replace(
+        mean=100 * share, spread=spread(one.scaled(100 / errors), other.scaled(100 * (1 - share) / errors))
+    )
 
 
 def of_models(treated: Group, control: Group) -> list[float | None]:
-    """For each seed of the treated arm the p of a paired permutation test against the control's run of the same seed.
+    """For each seed of the treated arm the p of its gain over the control's run of the same seed.
 
     It is over clusters of test examples: of these two models, not of the arms. None where there is no such run.
 
     Raises:
         UserError: as `gain`.
     """
-    if (evidence := _paired(treated, control, "test")) is None:
-        return []
-    others = {record.seed: each.table for record, each in zip(control.records, evidence[1], strict=True)}
-    return [
-        resampling.permutation_p(one.table, others[record.seed], one.percent) if record.seed in others else None
-        for record, one in zip(treated.records, evidence[0], strict=True)
-    ]
+    others = {record.seed: Group([record], "") for record in control.records}
+    pairs = [(Group([one], ""), others.get(one.seed)) for one in treated.records]
+    found = [gain(one, other) if other else None for one, other in pairs]
+    return [each.spread.p(each.mean) if each and each.spread else None for each in found]
 
 
-def _gain(mean: float, treated: Arm, control: Arm, why: str = "the examples are one cluster") -> Gain:
-    """A gain with its interval; `why` says what is lacking where there are no clusters."""
-    found, seeds = spread(treated, control), (treated.size, control.size)
-    note = _note(seeds, "" if treated.clusters else why)
-    return Gain(mean, found, seeds, note if found or seeds == (1, 1) else SEEDS_AGREE)
+def _arms(
+    pairs: Sequence[tuple[Group, Group]], split: str, evidence: Sequence[Paired | None]
+) -> tuple[list[Arm], list[str]]:
+    """Arms whose means add up to the gain, the control's with the other sign; and what puts the interval in doubt."""
+    pooled, note = _pooled(pairs[0], split)
+    metric = pairs[0][0].first.monitor
+    found = []
+    for pair, known in zip(pairs, evidence, strict=True):
+        both = zip(pair, known or (None, None), strict=True)
+        one, other = (Arm.of([r.metrics[split][metric] for r in group.records], of_it, pooled) for group, of_it in both)
+        found.append([one, other.scaled(-1)])
+    if len(found) == 1:
+        return found[0], note
+    if all(control.records == pairs[0][1].records for _, control in pairs):
+        return [_of_bilms([[one] for one, _ in found]), found[0][1]], note
+    return [_of_bilms(found)], note
 
 
-def _arms(treated: Group, control: Group, split: str, evidence: Paired | None) -> tuple[Arm, Arm]:
-    metric = treated.first.monitor
-    one, other = ([r.metrics[split][metric] for r in group.records] for group in (treated, control))
-    return Arm.of(one, evidence and evidence[0]), Arm.of(other, evidence and evidence[1])
+def _of_bilms(arms: Sequence[Sequence[Arm]]) -> Arm:
+    """An arm with one score for each biLM: the `total` of its arms."""
+    scores, influences = zip(*map(total, arms), strict=True)
+    return Arm(np.array(scores), np.stack(influences))
+
+
+def _pooled(pair: tuple[Group, Group], split: str) -> tuple[Part | None, list[str]]:
+    """The variance of seeds over all arms with the same inputs, and a doubt where it is not one or not normal."""
+    metric, alike = pair[0].first.monitor, dict[tuple, list[float]]()
+    for record in pair[0].among:
+        if any(record.fraction == each.first.fraction and same_inputs(record, each.first) for each in pair):
+            key = record.group, record.weights, record.data_sha256, *record.vector_files
+            alike.setdefault(key, []).append(record.metrics[split][metric])
+    found = pool(tuple(map(tuple, alike.values())))
+    return found.part, [found.doubt] if found.doubt else []
 
 
 def _paired(treated: Group, control: Group, split: str) -> Paired | None:
@@ -148,7 +187,7 @@ def _paired(treated: Group, control: Group, split: str) -> Paired | None:
     return None if one is None or other is None or not one[0].pairs_with(other[0]) else (one, other)
 
 
-def _note(seeds: tuple[int, int], lacking: str) -> str:
+def _left_out(seeds: tuple[int, int], lacking: str) -> str:
     """What an interval leaves out; `lacking` says why it is not over examples, if it is not."""
     if seeds == (1, 1):
         return f"none (one seed, {lacking})" if lacking else "over examples alone (one seed in each arm)"
@@ -159,9 +198,9 @@ def _note(seeds: tuple[int, int], lacking: str) -> str:
 # In words.
 
 READING = (
-    "[low, high] after a gain is its 95 % interval, from 2,000 draws of seeds and of clusters of examples: documents "
-    "or articles, if the data have them. p comes from the same standard error and degrees of freedom: it is below 0.05 "
-    "exactly when the interval excludes 0. power: the true gain that such runs show four times out of five. "
+    "[low, high] after a gain is its 95 % interval, over seeds and clusters of examples: documents or articles, if the "
+    "data have them; effective: how many of equal weight would tell as much. It is of one biLM. p is below "
+    "0.05 exactly when the interval excludes 0. power: the true gain that such runs show four times out of five. "
     "Dev has chosen the epochs, so that its scores are a little high. Nothing is averaged over tasks."
 )
 

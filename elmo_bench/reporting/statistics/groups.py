@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 from elmo_bench.configuration.tables import Setting
@@ -15,10 +16,14 @@ from elmo_bench.system.errors import UserError, as_typed
 
 
 class Group(NamedTuple):
-    """Runs that differ only in their seed, sorted by seed, and the name of their row."""
+    """Runs that differ only in their seed, sorted by seed, and the name of their row.
+
+    `among` are all runs of the task at the scale, whose seeds tell how far a score varies.
+    """
 
     records: list[Record]
     name: str
+    among: Sequence[Record] = ()
 
     @property
     def first(self) -> Record:
@@ -27,12 +32,15 @@ class Group(NamedTuple):
 
 def candidates(records: Iterable[Record], setting: Setting) -> list[Group]:
     """The groups of one task at one scale that have a setting and change nothing else (`query`)."""
-    return in_groups(record for record in records if fits(record, setting))
+    all_of = list(records)
+    return in_groups((record for record in all_of if fits(record, setting)), all_of)
 
 
-def of_setting(records: Iterable[Record], setting: Setting) -> Group | None:
-    """The runs of a setting; with other data or another biLM beside them, those of most `weight`."""
-    return max(candidates(records, setting), key=weight, default=None)
+def of_setting_by_bilm(records: Sequence[Record], setting: Setting) -> list[Group]:
+    """The runs of a setting, of most `weight` if there are several, then those of each other seed of its biLM."""
+    of_each = [candidates(records, {**setting, **change}) for change in _bilm_seeds(records)]
+    found = [max(groups, key=weight, default=None) for groups in of_each]
+    return [each for each in found if each and found[0] and same_inputs(each.first, found[0].first)]
 
 
 def compared(records: Sequence[Record], more: Setting, less: Setting) -> tuple[Group, Group] | None:
@@ -41,15 +49,38 @@ def compared(records: Sequence[Record], more: Setting, less: Setting) -> tuple[G
     They also have the same biLM and the same files of word vectors, unless these are compared. Of several such pairs it
     is that of `weight_of_pair`.
     """
-    one, other = candidates(records, more), candidates(records, less)
-    pairs = [(a, b) for a in one for b in other if _comparable(a, b, {*more, *less})]
+    named = {key.partition(".")[0] for key in (*more, *less)}
+    pairs = [
+        (one, other)
+        for one, other in product(candidates(records, more), candidates(records, less))
+        if same_inputs(one.first, other.first, "vectors" in named)
+        and ("bilm" in named or len({one.first.weights, other.first.weights} - {None}) < 2)
+    ]
     return max(pairs, key=weight_of_pair, default=None)
 
 
-def _comparable(one: Group, other: Group, named: set[str]) -> bool:
-    free = {key.partition(".")[0] for key in named}
-    bilms = {one.first.weights, other.first.weights} - {None}
-    return same_inputs(one.first, other.first, "vectors" in free) and ("bilm" in free or len(bilms) < 2)
+def of_bilms(records: Sequence[Record], more: Setting, less: Setting) -> list[tuple[Group, Group]]:
+    """The pair of `compared`, then for each other seed of its biLM the pair of that."""
+    found = [compared(records, {**more, **change}, {**less, **change}) for change in _bilm_seeds(records)]
+    return [pair for pair in found if pair and found[0] and same_inputs(pair[0].first, found[0][0].first)]
+
+
+def _bilm_seeds(records: Sequence[Record]) -> list[Setting]:
+    """What changes the seed of the biLM: first nothing."""
+    seeds = sorted({record.variant["bilm.seed"] for record in records if "bilm.seed" in record.variant})
+    return [{}, *({"bilm.seed": seed} for seed in seeds)]
+
+
+def machines(groups: Sequence[Group]) -> list[str]:
+    """On what kinds of machine these groups were run, with which torch, if not all on one; at most one sentence."""
+    kinds = [sorted({_kind(record) for record in group.records}) for group in groups]
+    if len({kind for of_group in kinds for kind in of_group}) < 2:
+        return []
+    return ["runs on " + " against runs on ".join(map(" and ".join, kinds))]
+
+
+def _kind(record: Record) -> str:
+    return f"{record.machine.get('accelerator')}, torch {record.versions.get('torch', '').partition('+')[0]}"
 
 
 def same_inputs(one: Record, other: Record, any_vectors: bool = False) -> bool:
@@ -69,15 +100,20 @@ def weight_of_pair(pair: tuple[Group, Group]) -> tuple:
     return (*min(one[:2], other[:2]), *sorted((one[2:], other[2:])))
 
 
-def in_groups(records: Iterable[Record]) -> list[Group]:
+def in_groups(records: Iterable[Record], among: Sequence[Record] | None = None) -> list[Group]:
     """The groups of one task at one scale; runs with another biLM or other data are in another group.
 
     If groups would have the same name, it includes how they differ.
+
+    Args:
+        records: of the groups.
+        among: all of the task at the scale; None: there are no others.
 
     Raises:
         UserError: runs of one group have different metrics or layers: one of their records is wrong.
     """
     members = [each for group in grouped(records).values() for each in _alike(group)]
+    others = [record for group in members for record in group] if among is None else among
     same: dict[tuple, list[list[Record]]] = {}
     for group in members:
         same.setdefault((label_of(group[0]), group[0].bilm_name), []).append(group)
@@ -86,7 +122,7 @@ def in_groups(records: Iterable[Record]) -> list[Group]:
         for group, settings, files in zip(groups, distinctions(groups), _files(groups), strict=True):
             words = in_words(settings)
             unsaid = [file for file in files if file.rpartition(" ")[2] not in "; ".join(words)]
-            named.append(Group(group, "; ".join([name, *words, *unsaid])))
+            named.append(Group(group, "; ".join([name, *words, *unsaid]), others))
     return named
 
 
@@ -125,27 +161,22 @@ def distinctions(groups: Sequence[list[Record]]) -> list[dict[str, Any]]:
 
     The seed and keys with the same value in all groups are left out. The value is None for a group without the key.
     """
-    settings = [_settings(group[0]) for group in groups]
-    keys = sorted({key for each in settings for key in each})
+    settings = [flat(group[0].settings) for group in groups]
+    keys = sorted({key for each in settings for key in each} - {"seed"})
     different = [key for key in keys if any(each.get(key) != settings[0].get(key) for each in settings)]
     return [{key: each.get(key) for key in different} for each in settings]
 
 
 def other_changes(record: Record, baseline: Record) -> dict[str, Any]:
     """The settings of a run that differ from its baseline's besides ELMo, the biLM and the word vectors' source."""
-    ours, theirs = (_settings(each) for each in (record, baseline))
-    keys = [key for key in sorted({*ours, *theirs}) if key.split(".")[0] not in ("elmo", "bilm", "vectors")]
-    return {key: ours.get(key) for key in keys if ours.get(key) != theirs.get(key)}
+    ours, _ = distinctions([[record], [baseline]])
+    return {key: value for key, value in ours.items() if key.split(".")[0] not in ("elmo", "bilm", "vectors")}
 
 
 def in_words(settings: Mapping[str, Any], most: int = 4) -> list[str]:
     """Settings as key=value, a sha256 cut to eight digits; after `most` of them, only the number of the rest."""
     shown = [f"{key}={short(value)}" for key, value in list(settings.items())[:most]]
     return shown + ([f"{len(settings) - most} more settings"] if len(settings) > most else [])
-
-
-def _settings(record: Record) -> dict[str, Any]:
-    return {key: value for key, value in flat(record.settings).items() if key != "seed"}
 
 
 def short(value: Any) -> str:

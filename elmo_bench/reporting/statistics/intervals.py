@@ -1,28 +1,28 @@
 """How far an estimate spreads: its 95 % interval, its p and its power, all of one standard error; honest at few seeds.
 
-The interval of a gain is its mean ± t * s. s is the deviation of the gain over 2,000 draws of a multi-bootstrap: seeds
-are drawn in each arm apart, clusters of examples for both together. With few seeds or clusters the plain one is too
-narrow, because they vary less when resampled than new ones do: the deviations of n are multiplied by sqrt(n/(n - 1)),
-and t is the quantile of Student's distribution with the degrees of freedom that Welch and Satterthwaite give for the
-parts of the variance. With many seeds it is too wide, because it counts the noise of one seed on one example several
-times: here it counts once. `tests/drill/intervals.py` measures how often the interval covers the truth.
+The interval of a gain is its mean ± t * s. s has a closed form: the variance of seeds, of each arm by its number of
+seeds, and that of clusters of examples, for both arms together, by the infinitesimal jackknife (Jaeckel 1972): the sum
+of squares of what each cluster adds to the gain. t is the quantile of Student's distribution with the degrees of
+freedom that Welch and Satterthwaite give for these parts. `python -m tests.simulate` measures how often the interval
+covers the truth.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from statistics import stdev
 from typing import NamedTuple
 
 import numpy as np
 
-from elmo_bench.reporting.statistics import resampling
 from elmo_bench.reporting.statistics.evidence import Evidence
 
 CONFIDENCE, POWER = 0.95, 0.8
 LEVEL = 1 - CONFIDENCE  # a p below it is small
 Bounds = tuple[float, float]
 ABOVE_ZERO: Bounds = (0.0, float("inf"))
+Part = tuple[float, float]  # of a variance, with the degrees of freedom with which it is estimated
 
 
 class Spread(NamedTuple):
@@ -51,12 +51,22 @@ class Spread(NamedTuple):
     @property
     def half(self) -> float:
         """Half the width of the 95 % interval."""
-        return self._quantile((1 + CONFIDENCE) / 2) * self.error
+        return self.quantile((1 + CONFIDENCE) / 2) * self.error
 
     @property
     def least(self) -> float:
-        """The true difference from a bound that the interval shows with probability POWER."""
-        return self.half + self._quantile(POWER) * self.error
+        """The true difference from a bound that the interval shows with probability POWER: by the noncentral t."""
+        from scipy.special import nctdtrinc
+
+        return float(nctdtrinc(self.degrees, 1 - POWER, self._replace(error=1.0).half)) * self.error
+
+    def power_between(self, bounds: Bounds) -> float:
+        """The probability that the interval lies between two bounds, of a true value in their middle."""
+        from scipy.special import chdtri, ndtr
+
+        estimated = np.sqrt(chdtri(self.degrees, (np.arange(1000) + 0.5) / 1000) / self.degrees)  # errors, as shares
+        room = (bounds[1] - bounds[0]) / 2 - self.half * estimated
+        return float(np.maximum(0, 2 * ndtr(room / self.error) - 1).mean())
 
     def around(self, value: float) -> tuple[float, float]:
         """The 95 % interval of an estimate."""
@@ -68,46 +78,80 @@ class Spread(NamedTuple):
         With one finite bound it is the usual p of a difference from it.
         """
         least, most = bounds
-        inside = max(self._one_sided_p(value - least), self._one_sided_p(most - value))
-        outside = min(self._one_sided_p(least - value), self._one_sided_p(value - most))
+        inside = max(self.one_sided_p(value - least), self.one_sided_p(most - value))
+        outside = min(self.one_sided_p(least - value), self.one_sided_p(value - most))
         return min(1.0, 2 * min(inside, outside))
 
-    def _one_sided_p(self, distance: float) -> float:
+    def one_sided_p(self, distance: float) -> float:
         """The one-sided p of an estimate that lies this far on the right side of a bound."""
         from scipy.special import stdtr  # Student's distribution; scipy.stats takes a millisecond for a value
 
         return float(stdtr(self.degrees, -distance / self.error)) if self.error else float(distance <= 0)
 
-    def _quantile(self, probability: float) -> float:
+    def quantile(self, probability: float) -> float:
+        """Of Student's distribution with these degrees of freedom."""
         from scipy.special import stdtrit
 
         return float(stdtrit(self.degrees, probability))
 
 
+class SmallestSpread(NamedTuple):
+    """How far the smallest of several values lies from the truth, the smallest of what they estimate.
+
+    That it is above a bound is shown if it is of each value (the intersection-union test, Berger 1982); that it is
+    below, if it is of one, at a level divided by their number. The smallest of noisy values alone is biased.
+
+    Attributes:
+        parts: the values, each with its spread.
+    """
+
+    parts: tuple[tuple[float, Spread], ...]
+
+    @property
+    def least(self) -> float:
+        """As that of the smallest value."""
+        return min(self.parts)[1].least
+
+    def around(self, value: float) -> tuple[float, float]:
+        """The 95 % interval."""
+        level = LEVEL / 2 / len(self.parts)
+        low = min(each - spread.half for each, spread in self.parts)
+        return low, min(each + spread.quantile(1 - level) * spread.error for each, spread in self.parts)
+
+    def p(self, value: float, bounds: Bounds = ABOVE_ZERO) -> float:
+        """As `Spread.p`, of the region above a bound."""
+        least, _ = bounds
+        inside = max(spread.one_sided_p(each - least) for each, spread in self.parts)
+        outside = len(self.parts) * min(spread.one_sided_p(least - each) for each, spread in self.parts)
+        return min(1.0, 2 * min(inside, outside))
+
+
 class Arm(NamedTuple):
-    """The scores of an arm's seeds.
+    """The scores of an arm's seeds; or of its biLMs, where there are several.
 
     Attributes:
         scores: (n,) percent, on all examples.
-        drawn: (n, DRAWS) percent, on each draw of clusters; (n, 1) `scores` without per-example results.
-        clusters: their number; 0 without per-example results, or with a single cluster.
+        influences: (n, K) what each of the K clusters of examples adds to a score, in percent, see
+            `Evidence.influences`; (n, 0) without per-example results, or with a single cluster.
+        pooled: the variance of a score as all arms of the task tell it, with its degrees of freedom.
     """
 
     scores: np.ndarray
-    drawn: np.ndarray
-    clusters: int
+    influences: np.ndarray
+    pooled: Part | None = None
 
     @classmethod
-    def of(cls, scores: Sequence[float], evidence: Sequence[Evidence] | None) -> Arm:
+    def of(cls, scores: Sequence[float], evidence: Sequence[Evidence] | None, pooled: Part | None = None) -> Arm:
         """From the recorded scores, and the evidence of each run if there is any."""
         values = np.array(scores)
         if evidence is None or len(evidence[0].table) < 2:
-            return cls(values, values[:, None], 0)
-        return cls(values, np.stack([each.drawn for each in evidence]), len(evidence[0].table))
+            return cls(values, np.zeros((len(values), 0)), pooled)
+        return cls(values, np.stack([each.influences for each in evidence]), pooled)
 
     def scaled(self, factor: float) -> Arm:
         """The arm with all its scores multiplied."""
-        return Arm(self.scores * factor, self.drawn * factor, self.clusters)
+        pooled = self.pooled and (self.pooled[0] * factor**2, self.pooled[1])
+        return Arm(self.scores * factor, self.influences * factor, pooled)
 
     @property
     def size(self) -> int:
@@ -115,81 +159,100 @@ class Arm(NamedTuple):
         return len(self.scores)
 
     @property
-    def variance(self) -> float:
-        """Of a seed's score, unbiased."""
-        return float(self.scores.var(ddof=1))
+    def clusters(self) -> int:
+        """Their number; 0 without per-example results, or with a single cluster."""
+        return self.influences.shape[1]
+
+    @property
+    def variance(self) -> Part | None:
+        """Of a seed's score, unbiased; None for a single seed."""
+        if self.size == 1:
+            return None
+        return self.pooled or (float(self.scores.var(ddof=1)), self.size - 1)
 
     @property
     def noise(self) -> float:
-        """The variance over draws of clusters of how far a seed's score lies from the mean over seeds, unbiased."""
-        return self.growth * float((self.drawn - self.drawn.mean(0)).var(axis=1).sum() / (self.size - 1))
-
-    @property
-    def growth(self) -> float:
-        """The correction for K resampled clusters, which have only (K - 1)/K of the variance of new ones."""
-        return self.clusters / (self.clusters - 1) if self.clusters else 1.0
+        """The variance of how far a seed's score lies from the mean over seeds because of its clusters, unbiased."""
+        return float(((self.influences - self.influences.mean(0)) ** 2).sum() / (self.size - 1))
 
 
-Part = tuple[float, int]  # of the variance of a gain, with the degrees of freedom with which it is estimated
+def total(arms: Sequence[Arm]) -> tuple[float, np.ndarray]:
+    """The sum of the means of these arms, and (K,) what each cluster adds to it."""
+    return float(sum(arm.scores.mean() for arm in arms)), np.sum([arm.influences.mean(0) for arm in arms], axis=0)
 
 
-def spread(treated: Arm, control: Arm) -> Spread | None:
-    """That of the gain, in percent points; None where nothing is known of it.
+def spread(*arms: Arm) -> Spread | None:
+    """That of the sum of the means of these arms (a control is `scaled` by -1); None where nothing is known of it.
 
     So it is with one seed in each arm and no per-example results, and where nothing that is known differs: equal scores
     do not say that others would be equal.
+
+    The noise of single seeds on single examples is a difference both of seeds and of clusters, and is counted once
+    (Owen 2007, "The pigeonhole bootstrap"). By chance few seeds may differ by less than this noise alone; then the
+    variance over clusters is that of the gain.
+
+    Of the seeds' own variance and the pooled one, that with the wider interval counts: a few seeds may agree by chance,
+    and a few noisy ones among many others are not noticed by a test of equal variances.
     """
-    parts = _parts(treated, control)
+    own = _spread([arm._replace(pooled=None) for arm in arms])
+    of_all = _spread(arms) if any(arm.pooled for arm in arms) else None
+    return max(filter(None, (own, of_all)), key=lambda found: found.half, default=None)
+
+
+def _spread(arms: Sequence[Arm]) -> Spread | None:
+    parts, (_, added) = _over_seeds(arms), total(arms)
+    if len(added):
+        growth = len(added) / (len(added) - 1)  # the mean of K values is estimated, too
+        known = [arm.noise for arm in arms if arm.size > 1]
+        noise = growth * sum((arm.noise if arm.size > 1 else max(known, default=0.0)) / arm.size for arm in arms)
+        over_clusters = growth * float((added**2).sum()) - min(noise, sum(variance for variance, _ in parts))
+        # The squares of K normal values of one variance have K/3 effective ones.
+        parts.append((max(0.0, over_clusters), float(np.clip(3 * effective(added) - 1, 1, len(added) - 1))))
     if not (known := sum(variance**2 / degrees for variance, degrees in parts)):
         return None
-    degrees = sum(variance for variance, _ in parts) ** 2 / known
-    return Spread(float(draws(treated, control).std(ddof=1)), degrees)
+    variance = sum(variance for variance, _ in parts)
+    return Spread(variance**0.5, variance**2 / known)
 
 
-def draws(treated: Arm, control: Arm) -> np.ndarray:
-    """(DRAWS,) the gain on each draw of seeds and clusters of examples, less its mean.
+def effective(added: np.ndarray) -> float:
+    """How many clusters of equal weight would tell as much: 1 if one makes the whole variance, at most K."""
+    squares = added**2
+    return float(squares.sum() ** 2 / (squares**2).sum()) if squares.any() else 0.0
 
-    Seeds are drawn in each arm apart, clusters for both together.
+
+def _over_seeds(arms: Sequence[Arm]) -> list[Part]:
+    """The parts of the variance that are the seeds'; none with a single seed in each arm.
+
+    A single seed is taken to vary as those of the other arm. What one estimate says of several arms is one part.
     """
-    one = treated.scores if treated.size > 1 else control.scores  # a single seed says nothing, so the other arm's
-    other = control.scores if control.size > 1 else treated.scores
-    seeds = resampling.seed_noise(one, treated.size, 0) - resampling.seed_noise(other, control.size, 1)
-    return seeds + _items_share(treated, control) ** 0.5 * _over_items(treated, control)
+    known = [arm.variance for arm in arms if arm.variance]
+    if not known:
+        return []
+    parts = [(variance / arm.size, degrees) for arm in arms for variance, degrees in [arm.variance or known[0]]]
+    one = len(known) < len(arms) or all(arm.pooled for arm in arms)
+    return [(sum(variance for variance, _ in parts), parts[0][1])] if one else parts
 
 
-def _parts(treated: Arm, control: Arm) -> list[Part]:
-    """The parts of the variance of a gain: seeds of either arm, and examples; none where nothing is known of it."""
-    parts = _seed_parts(treated, control)
-    if treated.clusters:
-        variance = _items_share(treated, control) * float(_over_items(treated, control).var(ddof=1))
-        parts.append((variance, treated.clusters - 1))
-    return parts
+class Pooled(NamedTuple):
+    """The one variance of seeds of several arms, if they have one; and why an interval is in doubt, in words."""
+
+    part: Part | None = None
+    doubt: str = ""
 
 
-def _seed_parts(treated: Arm, control: Arm) -> list[Part]:
-    """Those of the seeds; none with a single seed in each arm."""
-    if treated.size > 1 and control.size > 1:
-        return [(arm.variance / arm.size, arm.size - 1) for arm in (treated, control)]
-    many = max(treated, control, key=lambda arm: arm.size)
-    return [(many.variance * (1 / many.size + 1), many.size - 1)] if many.size > 1 else []
+@lru_cache(maxsize=256)  # the gains of a task have the same
+def pool(samples: tuple[tuple[float, ...], ...]) -> Pooled:
+    """From the scores of the seeds of each arm, by the tests of Bartlett (equal variances) and of Shapiro and Wilk."""
+    from scipy.stats import bartlett, shapiro
 
-
-def _over_items(treated: Arm, control: Arm) -> np.ndarray:
-    """(DRAWS,) or (1,) the mean gain of the seeds on each draw of clusters, less its mean."""
-    gains = treated.drawn.mean(0) - control.drawn.mean(0)
-    return treated.growth**0.5 * (gains - gains.mean())
-
-
-def _items_share(treated: Arm, control: Arm) -> float:
-    """How much of the variance over draws of clusters is new, from 0 to 1.
-
-    The rest is the noise of single seeds on single examples: seeds differ from each other by it too, so adding both
-    variances would count it twice (Owen 2007, "The pigeonhole bootstrap"). By chance few seeds may differ by less than
-    this noise alone; then the variance over examples is that of the gain.
-    """
-    whole = float(_over_items(treated, control).var())
-    if not whole:
-        return 0.0
-    known = [arm.noise for arm in (treated, control) if arm.size > 1]
-    own = sum((arm.noise if arm.size > 1 else max(known, default=0.0)) / arm.size for arm in (treated, control))
-    return max(0.0, 1 - min(own, sum(variance for variance, _ in _seed_parts(treated, control))) / whole)
+    several = [np.array(sample, dtype=float) for sample in samples if len(sample) > 1 and np.ptp(sample)]
+    if len(several) < 2:
+        return Pooled()
+    deviations = [(sample - sample.mean()) * (len(sample) / (len(sample) - 1)) ** 0.5 for sample in several]
+    unequal, normal = float(bartlett(*several).pvalue), float(shapiro(np.concatenate(deviations)).pvalue)
+    if unequal < LEVEL:
+        return Pooled(doubt="do not trust the interval: the seeds of the task's arms vary unequally")
+    degrees = sum(len(sample) - 1 for sample in several)
+    variance = sum(float(sample.var()) * len(sample) for sample in several) / degrees
+    doubt = "do not trust the interval: the scores of seeds are not normal, as of two regimes"
+    return Pooled((variance, degrees), doubt if normal < LEVEL else "")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate, groupby, product
 from typing import Any, NamedTuple
 
+from elmo_bench.configuration.tables import in_order
 from elmo_bench.records.query import CONTEXT_FREE, UNTRAINED, is_control, is_main
 from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import changes_of, with_changes
@@ -109,20 +110,16 @@ def outcome(records: list[Record]) -> Outcome:
         UserError: as `by_scale`.
     """
     groups = sorted(in_groups(records), key=row_order)
-    pairs = [(one, other) for one, other in product(groups, groups) if _compares(one, other)]
-    compared = [Comparison(*pair, gain(*pair, split="dev"), gain(*pair)) for pair in pairs]
-    whole = [
-        each if each.control.first.has_elmo else each._replace(context=_context(each, compared)) for each in compared
-    ]
+    compared, whole = [], []
+    for one, other in product(groups, groups):
+        if _compares(one, other):
+            compared.append(Comparison(one, other, gain(one, other, split="dev"), gain(one, other)))
+    for each in compared:
+        free = each.treated.first.variant | CONTEXT_FREE  # its layer 0, of which there may be several groups of runs
+        found = [one for one in compared if one.treated is each.treated and one.control.first.variant == free]
+        best = None if each.control.first.has_elmo else max(found, key=lambda one: weight(one.control), default=None)
+        whole.append(each._replace(context=best and best.test))
     return Outcome(records, groups, monitored(records), whole)
-
-
-def _context(gained: Comparison, compared: Sequence[Comparison]) -> Gain | None:
-    """What the arm of a comparison has over its layer 0, of which there may be several groups of runs."""
-    wanted = gained.treated.first.variant | CONTEXT_FREE
-    found = [each for each in compared if each.treated is gained.treated and each.control.first.variant == wanted]
-    best = max(found, key=lambda each: weight(each.control), default=None)
-    return best and best.test
 
 
 def compared(scales: Scales) -> dict[str, list[Comparison]]:
@@ -156,9 +153,10 @@ def by_place(records: Iterable[Record]) -> list[list[Record]]:
     """The records of each task and scale, in the order of the report."""
     places: dict[tuple[str, str], list[Record]] = {}
     for record in records:
-        places.setdefault((record.scale, record.task), []).append(record)
-    order = {scale: i for i, scale in enumerate(SCALES)}
-    return [places[place] for place in sorted(places, key=lambda place: (order.get(place[0], len(SCALES)), place))]
+        places.setdefault((record.task, record.scale), []).append(record)
+    scales = [*SCALES, *sorted({scale for _, scale in places} - {*SCALES})]
+    tasks = in_order({task for task, _ in places})
+    return [places[task, scale] for scale in scales for task in tasks if (task, scale) in places]
 
 
 def newest_record(records: Sequence[Record]) -> Record:

@@ -1,4 +1,4 @@
-"""Statistics of a group of runs, formatted for the tables."""
+"""Statistics of a group of runs, formatted for the tables, and the runs that they were computed from."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from itertools import groupby
 from statistics import fmean, stdev
 
+from elmo_bench.records import store
 from elmo_bench.records.record import Record
+from elmo_bench.reporting.section import Number, Run
+from elmo_bench.reporting.statistics.groups import Group
 
 RISES = "↑"
 RISING = f"N {RISES}: N of these runs had their best dev score in the last epoch; more epochs might raise the score."
@@ -68,3 +71,26 @@ def ranges(seeds: Sequence[int]) -> str:
     alike = groupby(enumerate(sorted(seeds)), key=lambda pair: pair[1] - pair[0])  # in a range both grow by one
     parts = [[seed for _, seed in pairs] for _, pairs in alike]
     return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+
+
+def linked(record: Record, value: str) -> Run:
+    """A run and what it contributes to a number, as "seed 1: 68.12"."""
+    path = store.place(".", record.scale, record.task, record.run)
+    return Run(record.run, f"seed {record.seed}: {value}", path.as_posix())
+
+
+def seeds(group: Group, metric: str) -> Number:
+    """The seeds of a group, each with its score on test."""
+    runs = [linked(record, f"{record.metrics['test'][metric]:.2f}") for record in group.records]
+    return Number(ranges([record.seed for record in group.records]) + rising(group.records), runs)
+
+
+def runs_of(*groups: Group) -> list[Run]:
+    """The runs behind a number that is computed from several groups."""
+    return [linked(record, group.name) for group in groups for record in group.records]
+
+
+def mean_in_words(records: Sequence[Record], key: str, text: str) -> str:
+    """The mean of a number over the runs that have one, written as `text` says; empty if none has."""
+    known = [value for record in records if (value := getattr(record, key))]
+    return text.format(fmean(known)) if known else ""

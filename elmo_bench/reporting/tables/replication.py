@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from math import isinf
 
 from elmo_bench.configuration import tables
@@ -25,7 +26,7 @@ from elmo_bench.reporting.statistics.findings import (
 from elmo_bench.reporting.statistics.gains import p_in_words, verdict
 from elmo_bench.reporting.statistics.intervals import LEVEL, Bounds, Spread
 from elmo_bench.reporting.statistics.outcomes import Comparison, holm
-from elmo_bench.reporting.tables.numbers import runs_of
+from elmo_bench.reporting.statistics.scores import runs_of
 
 TITLE = "The paper's findings"
 INTRODUCTION = (
@@ -37,8 +38,8 @@ ROWS = ("task", "the paper", "ours", "95 % interval", "p", "verdict", "runs")
 MARKS = {SHOWN: "✓", CONTRADICTED: "✗", OPEN: "~", UNTESTED: ""}
 LEGEND = (
     f"A cell is the difference on test: {MARKS[SHOWN]} shown, {MARKS[CONTRADICTED]} contradicted, {MARKS[OPEN]} not "
-    "shown, – not tested; empty where the paper says nothing. On the report the paper's figure stands below it, and it "
-    "opens to its interval and its runs."
+    "shown, – not tested; empty where the paper says nothing. In report.html the paper's figure stands below it, and "
+    "it opens to its interval and its runs."
 )
 
 
@@ -58,17 +59,30 @@ def families(found: Sequence[Evaluated], mains: Sequence[Comparison]) -> str:
     """Which verdicts and main gains of a scale remain with p corrected for how many are tested; empty if none are."""
     tested, corrected = discoveries(found), holm(mains)
     rows = [
-        _remaining(f"{kind} rows", [(_named(each, row), p) for each, row, p in tested if row.verdict == kind])
-        for kind in (SHOWN, CONTRADICTED)
-        if any(row.verdict == kind for _, row, _ in tested)
+        " and ".join(
+            _remaining(
+                f"{kind} rows",
+                [
+                    (", ".join(filter(None, [each.finding.finding, row.task and title(row.task)])), p[i])
+                    for each, row, *p in tested
+                    if row.verdict == kind
+                ],
+            )
+            for kind in (SHOWN, CONTRADICTED)
+            if any(row.verdict == kind for _, row, *_ in tested)
+        )
+        for i in (0, 1)
     ]
     clear = [
         (with_changes(title(each.task), each.changes), corrected[each.task])
         for each in mains
         if verdict(each.test) == "clear"
     ]
-    parts = [f"corrected for the {len(tested)} tested rows (Benjamini-Hochberg), {' and '.join(rows)}"] if rows else []
-    parts += [f"for the {len(corrected)} main gains (Holm), {_remaining('clear gains', clear)}"] if clear else []
+    parts = [f"corrected for the {len(tested)} tested rows (Benjamini-Hochberg), {rows[0]}"] if rows[0] else []
+    parts += [f"by Benjamini-Yekutieli, as rows share runs, {rows[1]}"] if rows[1] else []
+    parts += (
+        [f"for the {len(corrected)} main gains of one biLM (Holm), {_remaining('clear gains', clear)}"] if clear else []
+    )
     return f"With p {'; '.join(parts)}." if parts else ""
 
 
@@ -76,10 +90,6 @@ def _remaining(kind: str, corrected: Sequence[tuple[str, float]]) -> str:
     """ "8 of 9 clear gains remain (not NER)"."""
     lost = [name for name, p in corrected if p >= LEVEL]
     return f"{len(corrected) - len(lost)} of {len(corrected)} {kind} remain" + f" (not {'; '.join(lost)})" * bool(lost)
-
-
-def _named(each: Evaluated, row: FindingRow) -> str:
-    return ", ".join(filter(None, [each.finding.finding, row.task and title(row.task)]))
 
 
 def markdown(by_scale: Sequence[Sequence[Evaluated]], mains: Mapping[str, Sequence[Comparison]] | None = None) -> str:
@@ -113,13 +123,11 @@ def glance(found: Sequence[Evaluated]) -> Section:
 
 def _rows(each: Evaluated) -> list[dict[str, FindingRow]]:
     """By task; of a task with several candidates, such as two studies of one biLM, each has a row of the table."""
-    rows: list[dict[str, FindingRow]] = []
+    by_task: dict[str, list[FindingRow]] = {}
     for one in each.rows:
-        free = next((row for row in rows if one.task not in row), None)
-        if free is None:
-            rows.append(free := {})
-        free[one.task] = one
-    return rows
+        by_task.setdefault(one.task, []).append(one)
+    rows = zip_longest(*by_task.values())
+    return [{one.task: one for one in row if one} for row in rows]
 
 
 def _cell(each: Evaluated, row: FindingRow) -> Number:
@@ -142,12 +150,15 @@ def _detail(each: Evaluated) -> list[str]:
             each.finding.paper.get(row.task, ""),
             *_measured(row),
             p_in_words(row.p),
-            _verdict(row, each.finding.bounds),
+            "; ".join(filter(None, [row.verdict, _power(row, each.finding.bounds), row.note])),
             runs(row, each.scale),
         )
         for row in each.rows
     ]
-    about = f"{each.finding.where}; shown by an interval {_region(each.finding.bounds)}. {_how(each)}"
+    missing = [title(row.task) for row in each.rows if row.verdict == UNTESTED and row.task]
+    lacking = f"; not recorded: {', '.join(missing)}" if missing else ""
+    region = _region(each.finding.bounds)
+    about = f"{each.finding.where}; shown by an interval {region}. `{each.command}`{lacking}."
     return [f"### {each.finding.finding}", about, pipes(ROWS, rows)]
 
 
@@ -166,19 +177,15 @@ def _region(bounds: Bounds) -> str:
     return f"below {most:g}" if isinf(least) else f"from {least:g} to {most:g}"
 
 
-def _verdict(row: FindingRow, bounds: Bounds) -> str:
-    """The verdict; if the finding is not shown, what such runs could have shown, and what else must be known."""
-    could = _power(row.spread, bounds, row.unit) if row.verdict == OPEN and row.spread and row.p is not None else ""
-    return "; ".join(filter(None, [row.verdict, could, row.note]))
-
-
-def _power(spread: Spread, bounds: Bounds, unit: str) -> str:
-    """The true difference that such runs show, or with two bounds whether their interval could fit between them."""
-    least, most = bounds
-    width, room = 2 * spread.half, most - least
-    if not isinf(room):
-        fits = "would fit" if width < room else "cannot fit"
-        return f"an interval as wide as this ({width:.3g}) {fits} between the bounds ({room:g})"
+def _power(row: FindingRow, bounds: Bounds) -> str:
+    """If a finding is not shown, the true difference that such runs show, or with two bounds how often one in the
+    middle."""
+    spread, unit, (least, most) = row.spread, row.unit, bounds
+    if row.verdict != OPEN or not spread or row.p is None:
+        return ""
+    if isinstance(spread, Spread) and not isinf(most - least):
+        often = 100 * spread.power_between(bounds)
+        return f"these runs show a true difference of {(least + most) / 2:g} {unit} in {often:.0f} % of cases"
     bound = most if isinf(least) else least
     away = f" from {bound:g}" if bound else ""
     shown = f"{float(f'{spread.least:.2g}'):g} {unit}".rstrip()  # in two digits, never as 1e+01
@@ -192,10 +199,3 @@ def runs(row: FindingRow, scale: str) -> str:
         for group in row.groups
     )
     return " against ".join(map(", ".join, links))
-
-
-def _how(each: Evaluated) -> str:
-    """The command that makes the runs, or the study."""
-    missing = [title(row.task) for row in each.rows if row.verdict == UNTESTED and row.task]
-    lacking = f"; not recorded: {', '.join(missing)}" if missing else ""
-    return f"`{each.command}`{lacking}."

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from elmo_bench.configuration.composing import ARMS
 from elmo_bench.records.query import CONTEXT_FREE, is_control, is_main
 from elmo_bench.records.record import Record
 from elmo_bench.records.store import grouped, read_all
+from elmo_bench.records.studies import LONG, SHARED, StudyRecord
 from elmo_bench.records.times import in_time, typical
-from elmo_bench.reporting.section import Section
+from elmo_bench.reporting.section import Number, Section
 from elmo_bench.reporting.statistics import gains
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.gains import Gain
-from elmo_bench.reporting.statistics.groups import Group, in_groups, short
+from elmo_bench.reporting.statistics.groups import Group, in_groups, other_changes, short
+from elmo_bench.reporting.statistics.groups import in_words as settings_in_words
 from elmo_bench.reporting.statistics.outcomes import Comparison, Outcome, Scales, by_place, largest, outcome
-from elmo_bench.reporting.tables import comparisons, numbers, remarks
-from elmo_bench.reporting.tables.remarks import Read
 from elmo_bench.system import places
 
 HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "computing a run")
@@ -24,6 +26,13 @@ BESIDE = ("arm", "biLM", "yours: test {m}", "seeds", "reference runs: test {m}",
 CONTEXT = "context (over layer 0)"  # +ELMo less its layer 0
 REFERENCE = "Reference runs: the project's records with the same settings, mean ± sample standard deviation."
 SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", CONTEXT, "the paper")
+
+OVERLAP = (
+    "The biLM's text has 13 running words in common with {dev} sentences of dev, and {test} of test. It flatters dev "
+    "scores with this biLM and the epochs that they chose; no verdict on a finding rests on them."
+)
+CHANCE = 1.0  # percent of the longer sentences of dev: what is below it comes about by chance
+Read = Mapping[tuple[str, str], Sequence[str]]  # sentences by scale and task
 
 
 def sections(records: Iterable[Record]) -> list[Section]:
@@ -33,7 +42,7 @@ def sections(records: Iterable[Record]) -> list[Section]:
 
 def sections_of(outcome: Outcome, read: Read) -> list[Section]:
     """The scores of one task at one scale and, with a baseline to compare with, its gains."""
-    return [scores(outcome, read), *filter(None, [comparisons.table(outcome)])]
+    return [scores(outcome, read), *filter(None, [gains_of(outcome)])]
 
 
 def scores(outcome: Outcome, read: Read) -> Section:
@@ -45,7 +54,12 @@ def scores(outcome: Outcome, read: Read) -> Section:
         note=outcome.note,
         header=tuple(cell.format(m=metric) for cell in HEADER),
         rows=rows,
-        remarks=[*overlaps, *statistics.rising_in_words(rows), *remarks.all_of(outcome.groups, metric)],
+        remarks=[
+            *overlaps,
+            *statistics.rising_in_words(rows),
+            *_details(outcome.groups, metric),
+            _machines(outcome.records),
+        ],
     )
 
 
@@ -53,7 +67,7 @@ def _row(group: Group, metric: str) -> tuple[str, ...]:
     return (
         group.name,
         group.first.bilm_name or "-",
-        numbers.seeds(group, metric),
+        statistics.seeds(group, metric),
         statistics.scores(group.records, "dev", metric),
         statistics.scores(group.records, "test", metric),
         paper_score(group.first, metric),
@@ -71,6 +85,136 @@ def paper_score(record: Record, metric: str) -> str:
         return "" if before is None else f"{before}"
     deviation = record.paper.get("elmo_deviation") if after is not None else None
     return "" if after is None else f"{after}" + ("" if deviation is None else f" ± {deviation}")
+
+
+def read(studies: Iterable[StudyRecord]) -> Read:
+    """What the biLM has read of dev, if it is more than chance, by the records of `elmo-bench analysis.overlap`."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for study in (study for study in studies if study.study == "overlap"):
+        counts: dict[str, Counter[Any]] = {}  # of each task, by split and quantity
+        for cell in study.cells:
+            counts.setdefault(cell.source, Counter())[cell.split, cell.quantity] = int(cell.value)
+        for task, known in counts.items():
+            if 100 * known["dev", SHARED] > CHANCE * known["dev", LONG]:
+                dev, test = (f"{known[s, SHARED]:,} of the {known[s, LONG]:,} longer" for s in ("dev", "test"))
+                found.setdefault((study.scale, task), []).append(OVERLAP.format(dev=dev, test=test))
+    return found
+
+
+def _details(groups: Sequence[Group], metric: str) -> list[str]:
+    """The other test metrics and the peak memory, for each arm."""
+    remarks = []
+    for group in groups:
+        names = [name for name in group.first.metrics["test"] if name != metric]
+        others = [f"{name} {statistics.scores(group.records, 'test', name)}" for name in names]
+        peaks = [record.peak_memory_mib for record in group.records if record.peak_memory_mib]
+        details = [f"test {', '.join(others)}"] if others else []
+        details += [f"peak memory {max(peaks):,} MiB"] if peaks else []
+        if details:
+            bilm = f", biLM {group.first.bilm_name}" if group.first.bilm_name else ""
+            remarks.append(f"{group.name}{bilm}: {'; '.join(details)}.")
+    return remarks
+
+
+def _machines(records: Sequence[Record]) -> str:
+    described = {(m.get("gpu") or m["cpu"], m["cores"], m["threads"], m["accelerator"])
+                 for m in (record.machine for record in records)}  # fmt: skip
+    shown = [
+        f"{name} ({cores} cores, {threads} threads, {accelerator})"
+        for name, cores, threads, accelerator in sorted(described, key=str)
+    ]
+    dirty = sum(bool(record.dirty) for record in records)
+    changed = f" {dirty} of {len(records)} runs: code with uncommitted changes." if dirty else ""
+    return f"Machine: {'; '.join(shown)}.{changed}"
+
+
+# The gains of a task: arms with ELMo over baselines, with intervals and tests.
+
+GAINS = ("arm", "over", "seeds", "dev {m}", "test {m}", "p", "power", "clusters")
+GAINS_NOTE = "In percent points, with 95 % intervals."
+
+
+def gains_of(outcome: Outcome) -> Section | None:
+    """The gains of a task at one scale; None if there are no arms to compare."""
+    if not (found := outcome.comparisons):
+        return None
+    paper = statistics.gain_of_paper(outcome.records[0])
+    return Section(
+        title=f"{outcome.task}, scale {outcome.scale}: gains of ELMo",
+        note=GAINS_NOTE,
+        header=tuple(cell.format(m=outcome.metric) for cell in GAINS),
+        rows=[_gain_row(each) for each in found],
+        remarks=[
+            *_besides(found),
+            *_notes(found),
+            *_influences(found),
+            *([] if paper is None else [f"The paper's gain: {paper:+.2f}."]),
+            *(
+                gains.shown_by(seeds)
+                for seeds in sorted({(min(n), max(n)) for n in (each.test.seeds for each in found)})
+            ),
+        ],
+    )
+
+
+def _gain_row(each: Comparison) -> tuple[str, ...]:
+    test, sizes = each.test, each.test.seeds
+    return (
+        _name(each.treated),
+        each.control.name,
+        str(sizes[0]) if sizes[0] == sizes[1] else f"{sizes[0]}, {sizes[1]}",
+        gains.in_words(each.dev),
+        Number(gains.in_words(test), statistics.runs_of(each.treated, each.control), fold=_of_models(each)),
+        gains.p_in_words(test.p, "-"),
+        "" if test.p is None or test.spread is None else f"{test.spread.least:.2f}",
+        test.clusters,
+    )
+
+
+def _name(group: Group) -> str:
+    return f"{group.name}, biLM {group.first.bilm_name}"
+
+
+def _of_models(each: Comparison) -> list[str]:
+    """What the fold of a gain says of its single models: nothing of other seeds, so that no p is corrected for it."""
+    found = gains.of_models(each.treated, each.control)
+    if all(p is None for p in found):
+        return []
+    known = ", ".join(gains.p_in_words(p, "-") for p in found)
+    return [f"p of these two models, seed by seed, over the test examples alone: {known}"]
+
+
+def _besides(found: Sequence[Comparison]) -> list[str]:
+    """What an arm changes besides ELMo."""
+    return [
+        f"{_name(each.treated)}, against the {each.control.name}: besides ELMo, it has {', '.join(changes)}."
+        for each in found
+        if (changes := settings_in_words(other_changes(each.treated.first, each.control.first)))
+    ]
+
+
+def _notes(found: Sequence[Comparison]) -> list[str]:
+    """What the intervals leave out, each said once, with the rows (from 1) that it is about."""
+    rows: dict[str, list[int]] = {}
+    for i, each in enumerate(found, start=1):
+        if each.test.note:
+            rows.setdefault(each.test.note, []).append(i)
+    return [f"{_places(numbers, len(found))}: {note}." for note, numbers in rows.items()]
+
+
+def _influences(found: Sequence[Comparison]) -> list[str]:
+    """The cluster that carries much of a gain, with the row (from 1) that it is about."""
+    return [
+        f"Row {i}, of {each.test.clusters}: {gains.influence_in_words(one)}."
+        for i, each in enumerate(found, start=1)
+        if (one := each.test.influence) and one.share > gains.LARGE
+    ]
+
+
+def _places(numbers: list[int], rows: int) -> str:
+    if len(numbers) == rows:
+        return "All intervals" if rows > 1 else "The interval"
+    return f"Row{'s' * (len(numbers) > 1)} {statistics.ranges(numbers)}"
 
 
 # The tasks of a scale side by side.
@@ -127,26 +271,21 @@ def not_recorded(tasks: Sequence[Outcome]) -> list[str]:
 
 def _side_by_side(outcome: Outcome, belongs: Callable[[Record], bool]) -> list[tuple[str, ...]]:
     """The rows of one task at one scale: one for each word vectors, data and biLM."""
-    found = _arms([group for group in outcome.groups if belongs(group.first)])
+    pairs = _arms([group for group in outcome.groups if belongs(group.first)])
     metric, rows = outcome.metric, []
     before, after = statistics.of_paper(outcome.records[0], metric)
     paper = "" if before is None or after is None else f"{before}, {after}: {after - before:+.2f}"
-    for arms, marks in zip(found, _marks(found), strict=True):
+    for arms, marks in zip(pairs, _marks(pairs), strict=True):
         task = outcome.task + (f" ({'; '.join(marks)})" if marks else "")
         shown = (_score(g.records, metric) if g else "" for g in arms)
-        gained = (gains.in_words(each) if each else "" for each in _gained(outcome, arms))
+        found = next((each for each in outcome.comparisons if (each.control, each.treated) == arms), None)
+        gained = (gains.in_words(each) if each else "" for each in (found.test, found.context)) if found else ("", "")
         rows.append((task, metric, _known(arms).first.vectors, *shown, *gained, paper))
     return rows
 
 
 def _score(runs: Sequence[Record], metric: str) -> str:
     return f"{statistics.scores(runs, 'test', metric)} ({len(runs)}{statistics.rising(runs)})"
-
-
-def _gained(outcome: Outcome, arms: Arms) -> tuple[Gain | None, Gain | None]:
-    """The gain of +ELMo over the baseline, and the part of it that is context."""
-    found = (each for each in outcome.comparisons if each.control is arms[0] and each.treated is arms[1])
-    return next(((each.test, each.context) for each in found), (None, None))
 
 
 Arms = tuple[Group | None, Group | None]  # the baseline and +ELMo
@@ -202,7 +341,16 @@ def _beside(own: Sequence[Record], reference: Sequence[Record]) -> Section:
     theirs = grouped(reference)
     groups = sorted(in_groups(own), key=lambda group: (group.first.has_elmo, group.name))
     pairs = [(group, theirs.get(group.first.group, [])) for group in groups]
-    rows = [_row_beside(group, recorded, metric) for group, recorded in pairs]
+    rows = [
+        (
+            group.name,
+            group.first.bilm_name or "-",
+            *_cells(group.records, metric),
+            *_cells(recorded, metric),
+            paper_score(group.first, metric),
+        )
+        for group, recorded in pairs
+    ]
     title = f"{own[0].task}, scale {own[0].scale}: your runs, the reference runs and the paper"
     header = tuple(cell.format(m=metric) for cell in BESIDE)
     found = [] if any(recorded for _, recorded in pairs) else ["There is no reference run with these settings."]
@@ -211,11 +359,6 @@ def _beside(own: Sequence[Record], reference: Sequence[Record]) -> Section:
     known = [record for record in reference if record.group in alike or record.variant in free]
     rows += _gain_rows(*(outcome(runs).main if runs else None for runs in ([*own], known)))
     return Section(title, REFERENCE, header, rows, [*found, *statistics.rising_in_words(rows)])
-
-
-def _row_beside(group: Group, recorded: list[Record], metric: str) -> tuple[str, ...]:
-    cells = [cell for records in (group.records, recorded) for cell in _cells(records, metric)]
-    return group.name, group.first.bilm_name or "-", *cells, paper_score(group.first, metric)
 
 
 def _cells(records: list[Record], metric: str) -> tuple[str, str]:

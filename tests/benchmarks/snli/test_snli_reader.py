@@ -9,7 +9,8 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
 from elmo_bench.system.errors import UserError
 from tasks.snli.metric import LABELS
-from tasks.snli.reader import SnliReader, read_pairs, tokenize
+from tasks.snli.pairs import read_pairs
+from tasks.snli.reader import SnliReader, tokenize
 
 PAIRS = [
     ("entailment", "A stoker's cat isn't in the well-lit room.", "An animal is elsewhere."),

@@ -203,7 +203,7 @@ def qa(data, i=0) -> dict:
         (spoil(lambda d: qa(d).update(question="  ")), r"bad\.json: question a1: the question is empty"),
         (spoil(lambda d: qa(d).pop("question")), r"bad\.json: question a1: 'question' is missing or not a string"),
         (spoil(lambda d: qa(d, 1).update(id="c2")), r"bad\.json: question c2: the id occurs twice"),
-        (spoil(lambda d: qa(d).update(id=7)), r"bad\.json: article 1, paragraph 1: 'id' is missing or not a string"),
+        (spoil(lambda d: qa(d).update(id=7.5)), r"bad\.json: article 1, paragraph 1: 'id' is missing or not a string"),
         (spoil(lambda d: d[1]["paragraphs"][0].update(context=" \n")), r"bad\.json: question b1: the context is empty"),
         (spoil(lambda d: d[1]["paragraphs"][0].update(context="", qas=[])), r"paragraph 2 \(Roma\): the context is"),
     ],
@@ -286,9 +286,9 @@ def test_the_hub_gives_the_same(folder, on_hub):
     assert load(reader)["test"] == load(make(folder))["test"]
     own = SquadReader({"hub": "rajpurkar/squad", "train": None, "dev": str(folder / "test.json")})
     assert [load(own)[split] for split in ("train", "dev")] == [load(reader)["test"]] * 2
-    odd = table.remove_columns("title")
+    odd = table.remove_columns("answers")
     on_hub(DatasetDict({"train": odd, "validation": odd}))
-    with pytest.raises(UserError, match="rajpurkar/squad of the hub, split train, lacks title"):
+    with pytest.raises(UserError, match="rajpurkar/squad of the hub, split train, lacks answers"):
         reader.load()
 
 

@@ -181,3 +181,12 @@ def test_roles_written_otherwise_than_in_the_training_data_are_told(data, capsys
         with pytest.raises(UserError, match=r"written alike, ARG0 or A0|test data contain no argument"):
             SrlReader(folder).load()
         (tmp_path / f"{split}.conll").write_text(kept)
+
+
+def test_predicates_may_be_named_by_their_words(data):
+    reader = SrlReader(data())
+    words = {"text": "The girl who read it gave it up."}
+    assert reader.from_text(**words, predicates="read, gave")["predicates"] == [3, 5]
+    assert reader.from_text(**words, predicates=["gave", 3])["predicates"] == [5, 3]
+    with pytest.raises(UserError, match="it occurs 2 times; give its number, from 0"):
+        reader.from_text(**words, predicates=["it"])

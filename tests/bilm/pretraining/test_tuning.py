@@ -24,7 +24,8 @@ from elmo_bench.mini.data import ensure_data
 from elmo_bench.records import studies
 from elmo_bench.running.launch import train
 from elmo_bench.system.errors import UserError
-from elmo_bench.tuning import TunedBilm, text
+from elmo_bench.tuning import TunedBilm
+from elmo_bench.tuning.run import read as text_of
 from elmo_bench.tuning.table import interval
 from tests.bilm.pretraining.answers import answer, content, one_line
 from tests.reference_bilm import write_random
@@ -136,7 +137,7 @@ def sentences_of(row: dict, fields: tuple[str, ...]) -> set[str]:
 def test_no_test_sentence_is_in_the_text(task, mini):
     """The training files have all of them; the rest is still read."""
     tuning = block(task, mini).tuning
-    read = text.read(task, tuning.reader, tuning.text)
+    read = text_of(task, tuning.reader, tuning.text)
     reader = instantiate(tuning.reader)
     splits = reader.load()
     test = set().union(*(sentences_of(row, reader.fields) for row in splits["test"]))
@@ -154,7 +155,7 @@ def test_no_test_sentence_is_in_the_text(task, mini):
 def test_the_text_has_whole_sentences(mini):
     """Not SST's phrases, which overlap."""
     tuning = block("sst5", mini).tuning
-    phrases, whole = (text.read("sst5", tuning.reader, changes).train for changes in ({}, tuning.text))
+    phrases, whole = (text_of("sst5", tuning.reader, changes).train for changes in ({}, tuning.text))
     assert set(whole) < set(phrases)
     assert len(whole) <= 30
 

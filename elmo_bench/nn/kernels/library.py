@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import ctypes
 import os
+import subprocess
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
+from functools import cache
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from elmo_bench.nn.kernels.compiler import built
 
 GATES = 128  # rows whose input products are kept at once
 
@@ -53,6 +57,20 @@ class EncoderWeights(NamedTuple):
     projection: list[Linear]  # (P, filled), or none
 
 
+def load(half: bool = False) -> Kernels | None:
+    """The compiled functions, unchecked; None without a compiler or where they are turned off.
+
+    Args:
+        half: those that multiply in bfloat16; None too where the processor or the compiler has no instructions for it.
+    """
+    if os.environ.get("ELMO_BENCH_KERNELS") == "0":
+        return None
+    try:
+        return Kernels(built(), half)
+    except (OSError, AttributeError, subprocess.SubprocessError):
+        return None
+
+
 class Kernels:
     """The functions of `kernels.cpp` on float32 tensors on the CPU, contiguous where nothing else is said.
 
@@ -80,7 +98,7 @@ class Kernels:
     def factors(self, x: Tensor) -> Tensor:
         """(..., n) -> (..., words): as it is multiplied; two bfloat16 numbers stand in the place of a float32."""
         x = x.detach()
-        return F.pad(x, (0, x.shape[-1] % 2)).bfloat16().view(torch.float32) if self.half else x
+        return F.pad(x, (0, x.shape[-1] % 2)).bfloat16().contiguous().view(torch.float32) if self.half else x
 
     def packed(self, weight: Tensor) -> Tensor:
         """(out, in) -> (panels, words, panel), with zeros for the missing outputs of the last panel.
@@ -110,10 +128,10 @@ class Kernels:
         panels = len(encoder.projection[0][0]) if encoder.projection else 0
         each = self.library.room(*map(ctypes.c_long, (self.multiplied, most, columns, size, filled)))
         out = _space(words, panels * self.panel or filled)
-        self._call(
-            "encode", ids, used, words, columns, encoder.table, size, torch.tensor(encoder.kinds), len(encoder.kinds),
-            encoder.squash, encoder.features, filled, len(encoder.highways), panels, _addresses(pairs), most,
-            _space(threads, each), out, out.shape[1], threads,
+        self.call(
+            "encode", threads, ids, used, words, columns, encoder.table, size, torch.tensor(encoder.kinds),
+            len(encoder.kinds), encoder.squash, encoder.features, filled, len(encoder.highways), panels,
+            _addresses(pairs), most, _space(threads, each), out, out.shape[1],
         )  # fmt: skip
         return out
 
@@ -147,11 +165,11 @@ class Kernels:
         """
         words, (_, layers, batch, width), cells = len(tokens), h.shape, c.shape[3]
         together = max(batch, min(words, GATES))
-        self._call(
-            "lstm", tokens, order, places, words, sizes, len(sizes), _addresses(weights), layers, cells, width, *clips,
-            skip, h, c, out, self._operand(together, width), self._operand(batch, width), self._operand(batch, cells),
-            _space(2 * words * width), _space(cells // self.lanes * self._distance(batch)),
-            _space(threads * together * self.panel), _space(together * 4 * cells), together, threads,
+        self.call(
+            "lstm", threads, tokens, order, places, words, sizes, len(sizes), _addresses(weights), layers, cells,
+            width, *clips, skip, h, c, out, self._operand(together, width), self._operand(batch, width),
+            self._operand(batch, cells), _space(2 * words * width), _space(cells // self.lanes * self._distance(batch)),
+            _space(threads * together * self.panel), _space(together * 4 * cells), together,
         )  # fmt: skip
 
     def _operand(self, rows: int, size: int) -> Tensor:
@@ -163,8 +181,17 @@ class Kernels:
         """Floats between the blocks of an operand."""
         return int(self.library.distance(ctypes.c_long(self.multiplied), ctypes.c_long(rows)))
 
-    def _call(self, name: str, *arguments: Argument) -> None:
-        self.library[name](ctypes.c_long(self.multiplied), *map(_plain, arguments))
+    def call(self, name: str, threads: int, *arguments: Argument) -> None:
+        """Calls a function, which gets the arguments as one structure."""
+        values = [_plain(argument) for argument in arguments]
+        given = _structure(tuple(map(type, values)))(*values)
+        self.library[name](ctypes.byref(given), *map(ctypes.c_long, (self.multiplied, threads)))
+
+
+@cache
+def _structure(kinds: tuple[type, ...]) -> type[ctypes.Structure]:
+    fields = [(f"field{number}", kind) for number, kind in enumerate(kinds)]
+    return type("Arguments", (ctypes.Structure,), {"_fields_": fields})
 
 
 def _space(*size: int) -> Tensor:

@@ -6,15 +6,17 @@
 
 // The arguments of `encode`.
 struct Words {
-  const int32_t *ids, *used;
-  long columns;
-  const float* table;
+  const int32_t *ids, *used;  // (words, columns) characters; (words) those before the padding
+  long count, columns;
+  const float* table;  // (characters, size): words each
   long size;
-  const long* filters;
-  long widths, squash, features, filled, highways, projected;
+  const long* filters;  // (widths, 2): width and number of each kind
+  long widths, squash, features, filled, highways, projected;  // tanh, not relu; filters, also up to a multiple of PANEL / 2
+  // Of each kind of filter (number, width * size) and bias; of each highway (2 * filled, filled) and bias, in each panel two
+  // vectors of transform, then two of carry; with `projected` panels of outputs (outputs, filled) and bias.
   const float* const* weights;
-  long most;
-  float *space, *out;
+  long most;           // words that a thread encodes at once
+  float *space, *out;  // (threads, room(...)); rows of `stride` floats, of which projected * PANEL, or `filled`, are written
   long stride;
 };
 
@@ -145,8 +147,8 @@ class Encoder {
 };
 
 template <Factors F>
-static void encode_(const Words& all, long count, Team& team, long member) {
-  const Share own(count, team.size, member);
+static void encode_(const Words& all, Team& team, long member) {
+  const Share own(all.count, team.size, member);
   Encoder<F>(all, member).run(own.first, own.last);
 }
 

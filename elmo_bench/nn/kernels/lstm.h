@@ -4,18 +4,23 @@
 #include "products.h"
 #include "team.h"
 
-// The arguments of `lstm`.
+// The arguments of `lstm`: both directions of all layers. Space is for `most_rows` >= sizes[0] rows.
 struct Directions {
-  const float* tokens;
-  const long *order, *places;
+  const float* tokens;         // (words, width), width a multiple of PANEL
+  const long *order, *places;  // (2, words): for each packed word of a direction its token, and its place in `out` or -1
   long words;
-  const long* sizes;
+  const long* sizes;  // (steps): rows of each step, never increasing
   long steps;
+  // Of each direction's layers: input (4 * cells outputs, each LANES cells: i, f, o, j), bias, recurrent, projection.
   const float* const* weights;
   long layers, cells, width;
   float cell_clip, output_clip;
-  long skip;
-  float *h, *c, *out, *operand, *before, *hidden, *outputs, *cell, *partial, *gates;
+  long skip;  // every layer but the first adds its input to its output
+  float *h, *c;                       // (2, layers, sizes[0], width or cells): states before, and after each row
+  float *out;                         // (places, layers + 1, 2, width), of which [:, 1:] are written
+  float *operand, *before, *hidden;   // operands of most_rows inputs, and of sizes[0] outputs and cells
+  float *outputs, *cell;              // (2, words, width); cells as floats
+  float *partial, *gates;             // (threads, most_rows, PANEL); (most_rows, 4 * cells)
   long most_rows;
 };
 

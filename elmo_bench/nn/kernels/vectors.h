@@ -64,8 +64,4 @@ INLINE void exponentials(V (&x)[N]) {
   }
 }
 
-INLINE V exponential(V x) {
-  V only[] = {x};
-  exponentials(only);
-  return only[0];
-}
+INLINE V exponential(V x) { V only[] = {x}; exponentials(only); return only[0]; }

@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -54,6 +55,7 @@ def _compile(command: Sequence[str], folder: Path) -> None:
     if others(folder):
         shutil.rmtree(folder)
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    print("compiling the C++ functions, once for this machine", file=sys.stderr, flush=True)
     with replacement(folder / LIBRARY) as library:
         subprocess.run([*command, "-o", str(library)], check=True, capture_output=True, timeout=PATIENCE)
         library.chmod(0o755)

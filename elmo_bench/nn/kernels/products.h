@@ -68,6 +68,11 @@ static void pack(const float* x, long rows, long stride, long size, float* opera
     for (long j = 0; j < size / LANES; j++) put<F>(operand, block, r, j, load(x + r * stride + j * LANES));
 }
 
+// name<F> for the value F of `factors`, what can be compiled here.
+#define CALL(name, ...)                                                   \
+  factors == AMX && HAS_AMX     ? name<HAS_AMX ? AMX : FLOATS>(__VA_ARGS__) \
+  : factors != FLOATS && HALVES ? name<HALVES ? PAIRS : FLOATS>(__VA_ARGS__) : name<FLOATS>(__VA_ARGS__)
+
 template <Factors F>
 constexpr long words(long size) { return F == FLOATS ? size : size / 2; }
 

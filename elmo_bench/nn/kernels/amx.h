@@ -30,12 +30,7 @@ INLINE void settle(const void* p) { asm volatile("" : : "r"(p) : "memory"); }
 // While it exists, the thread's eight tiles have AMX_ROWS rows of LANES words; then they are laid out as they were.
 struct Amx {
   TileLayout before;
-  Amx() {
-    settle(&before);
-    _tile_storeconfig(&before);
-    settle(&EIGHT_FULL);
-    _tile_loadconfig(&EIGHT_FULL);
-  }
+  Amx() { settle(&before), _tile_storeconfig(&before), settle(&EIGHT_FULL), _tile_loadconfig(&EIGHT_FULL); }
   Amx(const Amx&) = delete;
   ~Amx() {
     settle(&before);
@@ -52,10 +47,7 @@ INLINE void multiply_amx(const float* x, long row, long block, const float* w, l
   const long high = row * sizeof(float);
   settle(x);
   for (long v = 0; v < VECTORS; v += twice ? 2 : 4, w += 2 * LANES, sums += 2 * LANES) {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
+    _tile_zero(0), _tile_zero(1), _tile_zero(2), _tile_zero(3);
     const float *upper = x, *weights = w;
     for (long k = 0; k < depth; k += LANES, upper += block, weights += LANES * PANEL) {
       _tile_loadd(4, upper, high);
@@ -84,8 +76,6 @@ INLINE void multiply_amx(const float* x, long row, long block, const float* w, l
 #else
 constexpr bool HAS_AMX = false;
 static bool amx_permitted() { return false; }
-struct Amx {
-  Amx() {}
-};
+struct Amx { Amx() {} };
 INLINE void multiply_amx(const float*, long, long, const float*, long, bool, float*) {}
 #endif

@@ -10,12 +10,11 @@
 #include <thread>
 #include <vector>
 
+static inline void pause_briefly() {
 #if defined(__x86_64__) || defined(__i386__)
-#include <immintrin.h>
-static inline void pause_briefly() { _mm_pause(); }
-#else
-static inline void pause_briefly() {}
+  __builtin_ia32_pause();
 #endif
+}
 
 // OpenMP's threads of this process, torch's: after each of torch's operations they stay at their cores for a while, ready for
 // the next, and threads besides them would have to share these cores.
@@ -25,10 +24,7 @@ struct OpenMP {
   int (*size)();
   bool usable;
 
-  static const OpenMP& here() {
-    static const OpenMP found = search();
-    return found;
-  }
+  static const OpenMP& here() { static const OpenMP found = search(); return found; }
 
  private:
   static OpenMP search() {

@@ -1,0 +1,221 @@
+"""A local page on which one tries the trained heads and the biLM's vectors: `elmo-bench demo`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from html import escape
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from elmo_bench.commands.command import Argument, Command, whole
+from elmo_bench.commands.use.compare import cosines, place
+from elmo_bench.commands.use.predict import packages
+from elmo_bench.system.errors import UserError
+
+if TYPE_CHECKING:
+    from elmo_bench.bilm import BiLM
+    from elmo_bench.trained.opened import Trained
+
+COMMAND = Command(
+    (
+        Argument("checkpoint", "of a run, in place of the head of its task", None, "FILE.ckpt"),
+        Argument("bilm", "the biLM whose vectors are compared: open, mini, or a folder", "open", "NAME"),
+        Argument("port", "of this machine's address 127.0.0.1", 7860, "N", whole(0, 65535)),
+        Argument("public", "true: every machine of the network can open the page", False, kind=bool),
+    ),
+    (
+        ("", "opens on http://127.0.0.1:7860; Ctrl+C ends it"),
+        ("port=8080 public=true", "for others of the network, too: there is no password"),
+    ),
+    (
+        "The page has a tab for each task: type a text, and see the answer marked in it, its probabilities and the "
+        "weights that the trained head gives to the biLM's layers. The last tab compares a word's vectors in two "
+        "sentences, layer by layer. It needs the extra `demo`: pip install 'elmo_bench[demo]'.",
+    ),
+    page="predicting",
+)
+LOCAL = "127.0.0.1"
+COLOURS = ("#cfe3ff", "#ffe0bd", "#cdeccd", "#f3cfe6", "#fff2ae", "#ddd6f7", "#c9ecec", "#f6cccc")
+T = TypeVar("T")
+Span = tuple[int, int, str]  # characters [start, end) of a text, and what they are called
+
+
+def examples() -> dict[str, list[dict[str, Any]]]:
+    """Inputs to begin with, by task: `EXAMPLES` of its package, JSON objects as `predict` takes them."""
+    from elmo_bench.configuration.tables import in_order
+
+    found = {task: rows for task, package in packages() if (rows := getattr(package, "EXAMPLES", []))}
+    return {task: found[task] for task in in_order(found)}
+
+
+# The answer, marked in the text.
+
+
+def marks(raw: Mapping[str, str], answer: Mapping[str, Any]) -> Iterator[tuple[str, list[Span]]]:
+    """Each text that shows a part of an answer, with its spans: entities, a frame of each verb, clusters, an answer."""
+    text = raw.get("text", "")
+    if "entities" in answer:
+        yield text, list(map(_span, answer["entities"]))
+    for frame in answer.get("frames", []):
+        yield text, list(map(_span, frame["arguments"]))
+    if "clusters" in answer:
+        yield text, [(*span, str(i + 1)) for i, cluster in enumerate(answer["characters"]) for span in cluster]
+    if "answer" in answer:
+        yield raw["context"], [(answer["start"], answer["end"], "answer")]
+
+
+def _span(described: Mapping[str, Any]) -> Span:
+    return (*described["characters"], described["label"])
+
+
+def marked(text: str, spans: Sequence[Span]) -> str:
+    """A text as HTML, each span in the colour of its label; of spans within spans the inner colour counts."""
+    colours = {label: COLOURS[i % len(COLOURS)] for i, label in enumerate(dict.fromkeys(label for *_, label in spans))}
+    cuts = sorted({0, len(text), *(edge for start, end, _ in spans for edge in (start, end))})
+    parts = []
+    for start, end in pairwise(cuts):
+        around = sorted((e - s, label) for s, e, label in spans if s <= start and end <= e)
+        piece = escape(text[start:end])
+        if around:
+            piece = f'<mark style="background: {colours[around[0][1]]}; color: #111; padding: 2px 0">{piece}</mark>'
+        ended = "".join(f"<sub><b>{escape(label)}</b></sub>" for _, e, label in spans if e == end)
+        parts.append(piece + ended)
+    return f'<p style="line-height: 2; white-space: pre-wrap">{"".join(parts)}</p>'
+
+
+def bars(values: Mapping[str, float], title: str) -> str:
+    """Numbers from 0 to 1 as HTML, a bar each, in their order; empty without any."""
+    rows = "".join(
+        f'<tr><td>{escape(name)}</td><td>{value:.2f}</td><td style="width: 70%"><div style="height: 12px; '
+        f'background: #0072b2; width: {100 * max(value, 0):.0f}%"></div></td></tr>'
+        for name, value in values.items()
+    )
+    return f"<table><caption>{escape(title)}</caption>{rows}</table>" if values else ""
+
+
+# One task, and the vectors.
+
+
+@cache
+def head(what: str) -> Trained:
+    """A trained head by its task or checkpoint, opened once."""
+    from elmo_bench.trained.prediction import load
+
+    return load(what)
+
+
+def answered(what: str, raw: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+    """The answer for what was typed, as HTML (text with its spans, probabilities, weights of the layers), and whole."""
+    trained = head(what)
+    answer = trained.predict([{key: value for key, value in raw.items() if value.strip()}])[0]["prediction"]
+    scores = answer.get("probabilities") or ({answer["answer"]: answer["score"]} if "answer" in answer else {})
+    parts = [*(marked(*each) for each in marks(raw, answer)), bars(scores, "Probabilities"),
+             bars(weights(trained), "Weights s_j of the biLM's layers")]  # fmt: skip
+    return "".join(parts), answer
+
+
+def weights(trained: Trained) -> dict[str, float]:
+    """s_j of equation (1) at each place where ELMo enters the model, by layer; empty for a baseline."""
+    mixes = getattr(trained.model.representation.elmo, "mixes", {})
+    return {f"{where}, layer {j}": float(s) for where, mix in mixes.items() for j, s in enumerate(mix.s)}
+
+
+@cache
+def opened(bilm: str) -> BiLM:
+    """A biLM by its name or folder, opened once."""
+    from elmo_bench.bilm import BiLM
+
+    return BiLM.open(bilm)
+
+
+def compared(bilm: str, word: str, first: str, second: str) -> str:
+    """The cosine of a word's vectors in two sentences, by layer, as HTML. Raises `UserError` if one lacks it."""
+    from elmo_bench.text import tokenizer
+
+    sentences = [[each.form for each in tokenizer.words(text)] for text in (first, second)]
+    at = [place(word.strip(), words, 1, name) for words, name in zip(sentences, ("first", "second"), strict=True)]
+    layers = {f"layer {j}": both for j, (both, _, _) in enumerate(cosines(opened(bilm), sentences, at))}
+    return bars(layers, f"Cosine of the two vectors of {word.strip()}")
+
+
+# The page.
+
+
+def page(heads: Mapping[str, str], bilm: str) -> Any:
+    """The page as a `gradio.Blocks`.
+
+    Args:
+        heads: what `head` opens, by the name of the task.
+        bilm: what `opened` opens.
+    """
+    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+    try:
+        import gradio
+    except ImportError as error:
+        raise UserError("demo needs an extra: pip install -c constraints.txt -e '.[demo]'") from error
+
+    with gradio.Blocks(title="elmo_bench") as blocks:
+        gradio.Markdown("# elmo_bench\nTrained heads on a small biLM: they show what the code does.")
+        for task, rows in examples().items():
+            with gradio.Tab(task):
+                _tab(gradio, task, heads.get(task, task), rows)
+        with gradio.Tab("vectors"):
+            _vectors(gradio, bilm)
+    return blocks
+
+
+def _tab(gradio: Any, task: str, what: str, rows: Sequence[Mapping[str, str]]) -> None:
+    keys = list(rows[0])
+    with gradio.Row():
+        with gradio.Column():
+            boxes = [
+                gradio.Textbox(rows[0][key], label=key, lines=3 if key in ("text", "context") else 1) for key in keys
+            ]
+            button = gradio.Button("Predict", variant="primary")
+            if len(rows) > 1:
+                gradio.Examples([[row[key] for key in keys] for row in rows], boxes)
+        with gradio.Column():
+            shown = gradio.HTML()
+            with gradio.Accordion("the whole answer", open=False):
+                whole_answer = gradio.JSON()
+
+    def predict(*typed: str) -> tuple[str, dict[str, Any]]:
+        return _told(gradio, answered, what, dict(zip(keys, typed, strict=True)))
+
+    gradio.on([button.click, *(box.submit for box in boxes)], predict, boxes, [shown, whole_answer], api_name=task)
+
+
+def _vectors(gradio: Any, bilm: str) -> None:
+    gradio.Markdown("The cosine of a word's vectors in two sentences. Layer 0 reads the word's characters alone.")
+    word = gradio.Textbox("play", label="word")
+    first = gradio.Textbox("They play chess every day.", label="first sentence")
+    second = gradio.Textbox("We saw a play by Ibsen.", label="second sentence")
+    button, shown = gradio.Button("Compare", variant="primary"), gradio.HTML()
+    typed = [word, first, second]
+
+    def compare(*given: str) -> str:
+        return _told(gradio, compared, bilm, *given)
+
+    gradio.on([button.click, *(box.submit for box in typed)], compare, typed, shown, api_name="vectors")
+
+
+def _told(gradio: Any, function: Callable[..., T], *given: Any) -> T:
+    """The result of a function; what a user can mend is told on the page."""
+    try:
+        return function(*given)
+    except UserError as error:
+        raise gradio.Error(str(error), print_exception=False) from None
+
+
+def main() -> None:
+    """The entry point."""
+    given = COMMAND.parse()
+    heads = {}
+    if path := given["checkpoint"]:
+        heads[head(path).task] = path
+    blocks = page(heads, given["bilm"])
+    host = "0.0.0.0" if given["public"] else LOCAL
+    print(f"http://{LOCAL}:{given['port']}; Ctrl+C ends it", flush=True)
+    blocks.launch(server_name=host, server_port=given["port"], share=False, quiet=True)

@@ -1,0 +1,1 @@
+"""All C++ of the project, and what compiles and calls it."""
