@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 
-from elmo_bench.__main__ import HEADINGS, TITLES, module
+from elmo_bench.__main__ import TITLES, summary
+from elmo_bench.commands.command import HEADINGS, command
 from elmo_bench.configuration import tables
 from elmo_bench.reporting.section import pipes
 from elmo_bench.system.places import ROOT
@@ -16,9 +16,9 @@ PAGE = {"commands": "this page"}
 def table() -> str:
     """The commands under their headings, with what they do and the page to read on, and the targets of `make`."""
     parts = []
-    for heading, commands in HEADINGS.items():
-        on = {name: importlib.import_module(module(name)).COMMAND.page for name in commands}
-        rows = [(f"`elmo-bench {name}`", what, f"[{on[name]}]({on[name]}.md)") for name, what in commands.items()]
+    for heading, names in HEADINGS.items():
+        pages = ((name, command(name).page) for name in names)
+        rows = [(f"`elmo-bench {name}`", summary(name), f"[{page}]({page}.md)") for name, page in pages]
         title = TITLES.get(heading, heading.capitalize())
         parts += [f"### {title}", pipes(("command", "what it does", "more"), rows)]
     targets = re.findall(r"^([a-z-]+):.*## (.*)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)

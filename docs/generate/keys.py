@@ -5,17 +5,16 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields as fields_of
 from typing import Any
 
 from hydra.utils import get_object
 from omegaconf import OmegaConf
+from pydantic.fields import FieldInfo
 
 from elmo_bench.bilm.pretraining.recipe import Recipe
-from elmo_bench.commands.command import REQUIRED, described, shown
-from elmo_bench.commands.usage import blocks
+from elmo_bench.commands.command import blocks, shown
 from elmo_bench.configuration import pages, schema
-from elmo_bench.configuration.checks import bounds, fields
+from elmo_bench.configuration.keys import LARGEST, allowed, documented, fields, parts
 from elmo_bench.reporting.section import pipes
 from elmo_bench.running.blocks import GIVEN
 
@@ -33,17 +32,24 @@ def table() -> str:
 
 
 def _block(name: str, cls: type) -> str:
-    limits = {key: bounds(field) for key, field in fields(cls).items()}
-    rows, repeated = [], REPEATED if cls in REPEATING else ()
-    for each in described(cls, f"{name}." if name else ""):
-        elsewhere = (not name and "." in each.name) or ".source." in each.name
-        if elsewhere or each.name.removeprefix("bilm.") in repeated:
+    repeated = REPEATED if cls in REPEATING else ()
+    rows = []
+    for key, field, meaning in documented(cls, f"{name}." if name else "", nested=bool(name)):
+        if ".source." in key or key.removeprefix("bilm.") in repeated:
             continue  # in a table of its own
-        between = limits.get(each.name.rpartition(".")[2], {})
-        default = "its file's" if each.default == REQUIRED else f"`{shown(each.default) or '[]'}`"
-        limited = [BETWEEN[kind].format(value) for kind, value in between.items()]
-        rows.append((f"`{each.name}`", default, "; ".join([each.meaning, *limited])))
+        default = "its file's" if field.is_required() else f"`{_written(field.default)}`"
+        values = [shown(value) for value in allowed(field.annotation)]
+        listed = [f"one of {', '.join(values)}"] if {*values} - {"true", "false"} else []
+        rows.append((f"`{key}`", default, "; ".join([meaning, *listed, *bounds(field)])))
     return _table(("key", "default", "meaning"), rows)
+
+
+def bounds(field: FieldInfo) -> list[str]:
+    """The bounds of a number, in words."""
+    marks = [*field.metadata, *(mark for part in parts(field.annotation) for mark in getattr(part, "__metadata__", ()))]
+    marks += [mark for each in marks for mark in getattr(each, "metadata", ())]
+    limits = [(words, getattr(mark, kind, None)) for kind, words in BETWEEN.items() for mark in marks]
+    return [words.format(limit) for words, limit in limits if limit not in (None, LARGEST)]
 
 
 def of_task(task: str) -> str:
@@ -121,10 +127,4 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 def recipe() -> str:
     """The keys of a recipe of `pretrain`."""
-    said = meanings(Recipe)
-    rows = []
-    for each in fields_of(Recipe):
-        required = each.default is not None and not isinstance(each.default, str | int | float | tuple | bool)
-        default = "its file's" if required else f"`{_written(each.default)}`"
-        rows.append((f"`recipe.{each.name}`", default, said.get(each.name, "")))
-    return _table(("key", "default", "meaning"), rows)
+    return _block("recipe", Recipe)

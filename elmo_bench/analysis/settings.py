@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from omegaconf import OmegaConf
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
 from elmo_bench.configuration import pages, schema
-from elmo_bench.configuration.checks import Flag, Keys, Text, defaults, fields, finite, key, valid
+from elmo_bench.configuration.keys import Aside, Counted, Flag, Keys, Text, defaults, fields, finite, valid
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -21,80 +22,107 @@ from elmo_bench.system.storage import limits, yaml_text
 from elmo_bench.system.terminal.console import choices
 
 
-def file(help: str) -> Any:
-    """A key that names a file, which must be there; null where a format has no such file."""
-    return key(None, help, identity=None)
-
-
-def version(number: int) -> Any:
-    """The key of a study's version."""
-    return key(number, "of the computation: raised when a change alters results", ge=1)
-
-
 class StudyConfig(Keys):
     """What all studies share."""
 
-    version: int = version(1)
-    paper: Any = key(None, "the paper's figures: {QUANTITY: {ROW: FIGURE}}", identity=False)
-    findings: Any = key([], "of the paper, that it decides (`configuration/tables.py`)", identity=False)
-    download: Text | None = key(None, "where to get the data; shown in messages", identity=False)
-    licence: Text | None = key(None, "of the data; shown in messages", identity=False)
+    version: PositiveInt = 1
+    """of the computation: raised when a change alters results"""
+    paper: Aside[Any] = None
+    """the paper's figures: {QUANTITY: {ROW: FIGURE}}"""
+    findings: Aside[Any] = []
+    """of the paper, that it decides (`configuration/tables.py`)"""
+    download: Aside[Text | None] = None
+    """where to get the data; shown in messages"""
+    licence: Aside[Text | None] = None
+    """of the data; shown in messages"""
 
 
 class NeighboursConfig(StudyConfig):
     """Table 4: the nearest neighbours of a word in its sentence."""
 
-    text: Text | None = file("the corpus")
-    format: Literal["text", "columns"] = key("text", "text: a sentence a line; columns: a word a line")
-    column: int = key(0, "of the words, from 0", ge=0)
-    tokens: int | None = key(None, "read the corpus up to this many tokens; null: all", ge=1)
-    number: int = key(10, "neighbours of a word in one layer", ge=1)
-    queries: Any = key([], "words of the table, each with its sentence: [{word, sentence}]")
+    text: Counted[Text | None] = None
+    """the corpus"""
+    format: Literal["text", "columns"] = "text"
+    """text: a sentence a line; columns: a word a line"""
+    column: NonNegativeInt = 0
+    """of the words, from 0"""
+    tokens: PositiveInt | None = None
+    """read the corpus up to this many tokens; null: all"""
+    number: PositiveInt = 10
+    """neighbours of a word in one layer"""
+    queries: Any = []
+    """words of the table, each with its sentence: [{word, sentence}]"""
 
 
 class WsdConfig(StudyConfig):
     """Table 5: word senses by the nearest sense mean."""
 
-    format: Literal["columns", "xml", "mini"] = key(
-        ..., "columns: word, POS, lemma, keys, sense numbers; xml: Raganato et al.; mini: generated"
-    )
-    train: Text | None = file("sentences with senses, whose means are taken")
-    test: Text | None = file("sentences to disambiguate")
-    train_senses: Text | None = file("senses of train: the gold key file (xml), or the list of senses (mini)")
-    test_senses: Text | None = file("senses of test, likewise")
-    inventory: Text | None = file("index.sense of WordNet: all sense keys and their numbers")
-    sentences: int | None = key(None, "read only so many sentences of each file; null: all", ge=1)
-    controls: list[Text] = key([], "further files in conf/bilm/")
-    version: int = version(2)
+    format: Literal["columns", "xml", "mini"]
+    """columns: word, POS, lemma, keys, sense numbers; xml: Raganato et al.; mini: generated"""
+    train: Counted[Text | None] = None
+    """sentences with senses, whose means are taken"""
+    test: Counted[Text | None] = None
+    """sentences to disambiguate"""
+    train_senses: Counted[Text | None] = None
+    """senses of train: the gold key file (xml), or the list of senses (mini)"""
+    test_senses: Counted[Text | None] = None
+    """senses of test, likewise"""
+    inventory: Counted[Text | None] = None
+    """index.sense of WordNet: all sense keys and their numbers"""
+    sentences: PositiveInt | None = None
+    """read only so many sentences of each file; null: all"""
+    controls: list[Text] = []
+    """further files in conf/bilm/"""
+    version: PositiveInt = 2
+    """of the computation: raised when a change alters results"""
 
 
 class PosConfig(StudyConfig):
     """Table 6: parts of speech by a linear classifier on one layer."""
 
-    train: Text | None = file("sentences with tags, in columns")
-    dev: Text | None = file("selects the epoch")
-    test: Text | None = file("is scored once")
-    word: int = key(0, "column of the words, from 0", ge=0)
-    tags: Any = key(..., "columns of the tags, by the name of their set: {XPOS: 4}")
-    numbers: int | None = key(None, "column of token numbers: rows without a whole number are no token", ge=0)
-    comment: Text | None = key(None, "what a comment line starts with")
-    apart: Flag = key(False, "a comment ends a sentence, and widths may differ between sentences")
-    sentences: int | None = key(None, "read only so many sentences of each file; null: all", ge=1)
-    controls: list[Text] = key([], "further files in conf/bilm/")
-    vectors: Text | None = key(None, "a file in conf/vectors/: another control, left out where its files are not here")
-    seeds: int = key(3, "train each classifier with the seeds from 1 to this number", ge=1)
-    epochs: int = key(10, "of which the best on dev is kept", ge=1)
-    batch: int = key(512, "words in an update", ge=1)
-    lr: float = key(1.0e-3, "learning rate of Adam", gt=0)
-    version: int = version(2)
+    train: Counted[Text | None] = None
+    """sentences with tags, in columns"""
+    dev: Counted[Text | None] = None
+    """selects the epoch"""
+    test: Counted[Text | None] = None
+    """is scored once"""
+    word: NonNegativeInt = 0
+    """column of the words, from 0"""
+    tags: Any
+    """columns of the tags, by the name of their set: {XPOS: 4}"""
+    numbers: NonNegativeInt | None = None
+    """column of token numbers: rows without a whole number are no token"""
+    comment: Text | None = None
+    """what a comment line starts with"""
+    apart: Flag = False
+    """a comment ends a sentence, and widths may differ between sentences"""
+    sentences: PositiveInt | None = None
+    """read only so many sentences of each file; null: all"""
+    controls: list[Text] = []
+    """further files in conf/bilm/"""
+    vectors: Text | None = None
+    """a file in conf/vectors/: another control, left out where its files are not here"""
+    seeds: PositiveInt = 3
+    """train each classifier with the seeds from 1 to this number"""
+    epochs: PositiveInt = 10
+    """of which the best on dev is kept"""
+    batch: PositiveInt = 512
+    """words in an update"""
+    lr: PositiveFloat = 1.0e-3
+    """learning rate of Adam"""
+    version: PositiveInt = 2
+    """of the computation: raised when a change alters results"""
 
 
 class OverlapConfig(StudyConfig):
     """What a text, such as that of a biLM, has in common with the tasks' dev and test sentences."""
 
-    task: Text = key("all", "whose dev and test: a file in conf/task/, or all")
-    text: Any = key(..., "files, folders or patterns, one tokenized sentence a line")
-    words: int = key(13, "how many running words count as common", ge=1)
+    task: Text = "all"
+    """whose dev and test: a file in conf/task/, or all"""
+    text: Any
+    """files, folders or patterns, one tokenized sentence a line"""
+    words: PositiveInt = 13
+    """how many running words count as common"""
 
 
 T = TypeVar("T", bound=StudyConfig)

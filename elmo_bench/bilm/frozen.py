@@ -47,7 +47,7 @@ class FrozenEncoder:
         self.kernels = for_weight(weight, half)
         self.encoder = PlainEncoder(encoder) if self.kernels is None else CompiledEncoder(encoder, self.kernels)
         self.places: dict[str, int] = {}
-        self.vectors = weight.new_empty(REMEMBERED_WORDS, self.options.projection_dim)
+        self.vectors = weight.new_empty(REMEMBERED_WORDS, self.options.lstm.projection_dim)
         self.lock = Lock()  # guards the remembered vectors
 
     def __call__(self, words: list[str]) -> Tensor:
@@ -73,7 +73,7 @@ class FrozenEncoder:
 
     def compute(self, words: Sequence[str]) -> Tensor:
         """(U, P), ignoring the remembered vectors; its working memory grows with U."""
-        table = character_table(words, self.options.max_characters)  # (U, K)
+        table = character_table(words, self.options.char_cnn.max_characters_per_token)  # (U, K)
         return self.encoder(table, used_characters(table))
 
 

@@ -1,65 +1,41 @@
-"""A command's `key=value` arguments and its `--help`, printed without importing large libraries."""
+"""What all commands share: arguments as typed keys, and `--help`, printed without importing large libraries."""
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import sys
 import textwrap
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 
-from elmo_bench.configuration.checks import Keys, allowed, fields, inner, read
+from elmo_bench.configuration.keys import Flag, Hidden, Keys, allowed, documented, fields, parts, valid
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError, as_typed
 from elmo_bench.system.storage import outputs
 from elmo_bench.system.terminal import console
 
-T = TypeVar("T")
+HEADINGS = {  # the commands of each, which is a module
+    "run": ("reproduce", "sweep", "queue", "train", "prepare", "data"),
+    "compare": ("report", "export", "publish", "score"),
+    "bilm": ("pretrain", "vocabulary", "tune", "perplexity"),
+    "analysis": ("analysis.neighbours", "analysis.wsd", "analysis.pos", "analysis.overlap"),
+    "use": ("predict", "demo", "embed", "compare", "export_head"),
+    "machine": ("bench",),
+}
+COMMANDS = {name: heading for heading, names in HEADINGS.items() for name in names}
+GROUPS = ("task", "scale", "bilm", "vectors", "trainer", "logger", "callbacks", "launcher", "sweeper", "sweep")
 HELP = ("--help", "-h")
-OUTPUT = "output"  # the argument that names what a command writes
-FILES = ("FILE", "FOLDER", "TEXT")  # how the placeholders of paths begin
 WIDTH = 100  # of a help text, in characters
-
-
-BELOW = "task.data."  # how the keys begin that say how files are read
-REQUIRED = "???"  # the default of a required argument, as OmegaConf has it
-
-
-@dataclass(frozen=True)
-class Argument:
-    """One `key=value` of a command.
-
-    Args:
-        name: the key.
-        meaning: one line of help.
-        default: the parsed value if the argument is not given; None: no value; REQUIRED: it must be given.
-        value: placeholder for the value if there is no default to show, as in gold=FILE.
-        kind: its type.
-    """
-
-    name: str
-    meaning: str
-    default: Any = REQUIRED
-    value: str = "VALUE"
-    kind: Any = str
-
-    @property
-    def names_files(self) -> bool:
-        """Whether the value is the path of a file or a folder."""
-        return self.value.startswith(FILES)
-
-    @property
-    def usage(self) -> str:
-        """`gold=FILE`, or `state=warm` with the default."""
-        return f"{self.name}={self.value if self.default in (REQUIRED, None) else shown(self.default)}"
-
-
-DATA = Argument(
-    "task.data.KEY", "how files are read, as in training: columns, labels, word_column, tag_names ...", None
-)
-DEBUG = Argument("debug", "show the traceback of an error", False, kind=bool)
+FILES = ("FILE", "FOLDER", "TEXT")  # placeholders of paths
+DATA = "task.data."  # how the keys begin that say how files are read
+File = Annotated[str, "FILE"]
+Folder = Annotated[str, "FOLDER"]
+Texts = Annotated[str, "TEXT"]
+Name = Annotated[str, "NAME"]
+Examples = dict[str, str]
 
 
 class HelpSection(NamedTuple):
@@ -70,110 +46,110 @@ class HelpSection(NamedTuple):
     widest: int = 34  # if a term is longer, its meaning starts on the next line
 
 
-@dataclass(frozen=True)
-class Command:
-    """A command, `elmo-bench NAME` or `python -m elmo_bench NAME`; the list of commands has its name and summary.
+class Command(Keys):
+    """A command: its keys are its arguments, and its docstring is its help: a summary, and paragraphs on its files.
 
-    Args:
-        arguments: its own `key=value` arguments; `debug` is added.
+    Attributes:
+        page: of docs/, without .md: where to read on, in a checkout.
         examples: arguments of example calls, each with an explanation or "".
-        notes: paragraphs on input and output; those with line breaks are printed unchanged.
         again: how to go on after a signal.
         overrides: whether any key of the configuration may be given too; these are not parsed here.
-        more: makes further sections; called only when the help is printed.
-        page: of docs/, without .md: where to read on, in a checkout.
         calls: two ways to type it, the first for the examples.
+        typed: what was typed beside its own keys.
     """
 
-    arguments: Sequence[Argument] = ()
-    examples: Sequence[tuple[str, str]] = ()
-    notes: Sequence[str] = ()
-    again: str = "nothing is half-written; run the command again"
-    overrides: bool = False
-    more: Callable[[], Sequence[HelpSection]] = lambda: ()
-    page: str = ""
-    calls: tuple[str, str] = ("elmo-bench {name} {given}", "python -m elmo_bench {name} {given}")
+    page: ClassVar[str] = ""
+    examples: ClassVar[Examples] = {}
+    again: ClassVar[str] = "nothing is half-written; run the command again"
+    overrides: ClassVar[bool] = False
+    calls: ClassVar[tuple[str, str]] = ("elmo-bench {name} {given}", "python -m elmo_bench {name} {given}")
+    debug: Flag = False
+    """show the traceback of an error"""
+    typed: Hidden[list[str]] = []
 
-    def run(self, main: Callable[[], T], name: str = "", summary: str = "") -> T | None:
-        """Prints the help if an argument is `--help`; else runs the entry point as `console.report` does."""
+    def run(self) -> None:
+        """What the command does."""
+        raise NotImplementedError
+
+    @classmethod
+    def sections(cls) -> Sequence[HelpSection]:
+        """Further parts of the help; made only when it is printed."""
+        return every_key() if cls.overrides else ()
+
+    @classmethod
+    def main(cls, name: str = "") -> None:
+        """Prints the help if an argument is `--help`; else runs the command as `console.report` does."""
         if any(argument.partition("=")[0] in places.FLAGS for argument in sys.argv[1:]):
             console.report(lambda: places.take_own(sys.argv))
         if any(argument in HELP for argument in sys.argv[1:]):
-            return console.report(lambda: print(self.help(name, summary)))
-        return console.report(main, self.again)
+            return console.report(lambda: print(cls.help(name)))
+        return console.report(cls.start, cls.again)
 
-    def parse(self, argv: Sequence[str] | None = None) -> dict[str, Any]:
-        """The values of all arguments, or their defaults; without `debug`.
+    @classmethod
+    def start(cls) -> None:
+        """Runs the command with the arguments of this process."""
+        cls.parse(sys.argv[1:]).run()
 
-        An argument `output` is compared with all that name a file or a folder: it must be none of these.
+    @classmethod
+    def parse(cls, argv: Sequence[str]) -> Self:
+        """The command with its arguments. An `output` must be none of the files and folders that others name.
 
         Raises:
             UserError: an argument without "=", an unknown or missing key, an invalid value, an output that is an input.
         """
-        known = {argument.name: argument for argument in (*self.arguments, DEBUG)}
-        values = {name: argument.default for name, argument in known.items()}
-        typed: list[str] = []
-        for given in sys.argv[1:] if argv is None else argv:
-            key, equals, value = given.partition("=")
-            if not equals:
-                hint = f"give {key}=VALUE" if key in known else console.choices(key, [*known])
-                raise UserError(f"{given}: arguments are written key=value; {hint}")
-            if DATA.name in known and (name := key.removeprefix("+")).startswith(BELOW):
-                typed.append(f"{name.removeprefix(BELOW)}={value}")
-                continue
-            if key not in known:
-                raise UserError(f"{key}: there is no such argument; {console.choices(key, [*known])}")
-            values[key] = read(known[key].kind, value, key)
-        required = [argument.name for argument in self.arguments if argument.default == REQUIRED]
-        if missing := [f"{name}=..." for name in required if values[name] in (REQUIRED, "")]:
-            raise UserError(f"missing argument{'s' * (len(missing) > 1)} {', '.join(missing)}")
-        del values[DEBUG.name]
-        if DATA.name in known:
-            del values[DATA.name]
-            values["data"] = _plain(typed)
-        if output := values.get(OUTPUT):
-            outputs.apart(output, [values[a.name] for a in self.arguments if a.names_files and a.name != OUTPUT])
-        return values
-
-    def split(self, argv: Sequence[str], *names: str) -> tuple[dict[str, Any], list[str]]:
-        """The values of some arguments, with or without a plus, or their defaults; and the others, all overrides.
-
-        Raises:
-            UserError: an invalid value.
-        """
-        own = {a.name.removeprefix("+"): a for a in self.arguments if a.name.removeprefix("+") in names}
-        values = {name: None if a.default == REQUIRED else a.default for name, a in own.items()}
-        others = []
+        values, typed, data = dict[str, str](), list[str](), list[str]()
+        own = {name.removeprefix("+"): name for name, field in fields(cls).items() if field.repr}
         for argument in argv:
             key, equals, value = argument.partition("=")
-            if (name := key.removeprefix("+")) in own and equals:
-                values[name] = read(own[name].kind, value, name)
-            else:
-                others.append(argument)
-        return values, others
+            key = key.removeprefix("+")
+            if cls.overrides and (not equals or key not in own or key == "debug"):
+                typed.append(argument)
+            elif not equals:
+                hint = f"give {key}=VALUE" if key in own else console.choices(key, [*own])
+                raise UserError(f"{argument}: arguments are written key=value; {hint}")
+            elif key.startswith(DATA) and "data" in cls.model_fields:
+                data.append(argument.lstrip("+").removeprefix(DATA))
+            elif value:
+                values[own.get(key, key)] = value
+        lacking = [f"{name}=..." for name, field in fields(cls).items() if field.is_required() and name not in values]
+        if lacking and not cls.overrides:
+            raise UserError(f"missing argument{'s' * (len(lacking) > 1)} {', '.join(lacking)}")
+        made = valid(cls, values, text=True)
+        made.typed.extend(typed)
+        if data:
+            getattr(made, "data").update(_plain(data))  # noqa: B009
+        if output := values.get("output"):
+            paths = [name for name, field in fields(cls).items() if placeholder(field) in FILES]
+            outputs.apart(output, [made.plain()[name] for name in paths if name != "output"])
+        return made
 
-    def help(self, name: str = "", summary: str = "") -> str:
+    @classmethod
+    def help(cls, name: str = "") -> str:
         """The text of `--help`."""
-        arguments = [*self.arguments, DEBUG]
-        examples = [(self.calls[0].format(name=name, given=line).rstrip(), what) for line, what in self.examples]
-        listed = HelpSection(
-            "Arguments", [(a.usage, a.meaning + " (required)" * (a.default == REQUIRED)) for a in arguments]
-        )
-        sections = [listed, HelpSection("Examples", examples, 0), *self.more()]
-        notes = [note if "\n" in note else textwrap.fill(note, WIDTH) for note in self.notes]
-        parts = [f"{summary[:1].upper()}{summary[1:]}.", self.usage(name), *notes]
-        read_on = [f"Read on: docs/{self.page}.md"] if self.page and places.CHECKOUT else []
-        return "\n\n".join([*parts, *(printed(section) for section in sections if section.lines), *read_on])
+        summary, _, notes = (inspect.getdoc(cls) or "").partition("\n\n")
+        examples = [(cls.calls[0].format(name=name, given=line).rstrip(), what) for line, what in cls.examples.items()]
+        arguments = sorted(described(cls), key=lambda line: line[0].startswith("debug="))
+        sections = [HelpSection("Arguments", arguments), HelpSection("Examples", examples, 0), *cls.sections()]
+        told = [textwrap.fill(" ".join(note.split()), WIDTH) for note in notes.split("\n\n") if note]
+        read_on = [f"Read on: docs/{cls.page}.md"] if cls.page and places.CHECKOUT else []
+        usage = cls.usage(name)
+        return "\n\n".join([summary, usage, *told, *(printed(each) for each in sections if each.lines), *read_on])
 
-    def usage(self, name: str) -> str:
+    @classmethod
+    def usage(cls, name: str) -> str:
         """The first lines: the syntax of the command."""
-        required = [a.usage for a in self.arguments if a.default == REQUIRED]
-        optional = ["[KEY=VALUE ...]"] if self.overrides or len(required) < len(self.arguments) else []
-        given = " ".join([*required, *optional])
-        return "Usage: {}\n   or: {}".format(*(call.format(name=name, given=given).rstrip() for call in self.calls))
+        required = [term for term, meaning in described(cls) if meaning.endswith("(required)")]
+        given = " ".join([*required, "[KEY=VALUE ...]"])
+        return "Usage: {}\n   or: {}".format(*(call.format(name=name, given=given) for call in cls.calls))
 
 
-def _plain(typed: Sequence[str]) -> dict[str, Any]:
+def command(name: str) -> type[Command]:
+    """A command by its name: "analysis.pos" is `Pos` in `elmo_bench.commands.analysis`."""
+    module = importlib.import_module(f"elmo_bench.commands.{COMMANDS[name]}")
+    return getattr(module, name.rpartition(".")[2].title().replace("_", ""))
+
+
+def _plain(typed: Sequence[str]) -> Mapping[str, Any]:
     """The values of keys, written as for Hydra. Raises `UserError` for what cannot be read."""
     from omegaconf import OmegaConf
     from yaml import YAMLError
@@ -181,18 +157,10 @@ def _plain(typed: Sequence[str]) -> dict[str, Any]:
     try:
         return OmegaConf.to_container(OmegaConf.from_dotlist(list(typed)))  # type: ignore[return-value]
     except (YAMLError, ValueError) as error:
-        raise UserError(f"{BELOW}{' '.join(typed)}: cannot be read ({error})") from None
+        raise UserError(f"{DATA}{' '.join(typed)}: cannot be read ({error})") from None
 
 
-# Parsers of values.
-
-
-def whole(least: int = 0, most: int | None = None) -> Any:
-    """A whole number within limits."""
-    return Annotated[int, Field(ge=least, le=most)]
-
-
-def several(known: Collection[str]) -> Any:
+def several(known: Collection[str]) -> AfterValidator:
     """Some of a few words, with commas between them; they come in the order in which they are known."""
 
     def parse(text: str) -> list[str]:
@@ -201,31 +169,58 @@ def several(known: Collection[str]) -> Any:
                 raise ValueError(f"there is no part {name}; {console.choices(name, [*known])}")
         return [name for name in known if name in names]
 
-    return Annotated[str, AfterValidator(parse)]
+    return AfterValidator(parse)
 
 
-# Help for settings that dataclasses declare.
+# Help for keys.
 
 
-def described(block: type[Keys], prefix: str = "") -> list[Argument]:
-    """The keys of a block as arguments, those of inner blocks as `outer.inner`; keys without a meaning are left out."""
-    arguments: list[Argument] = []
-    for name, field in fields(block).items():
-        if below := inner(field.annotation):
-            arguments += described(below, f"{prefix}{name}.")
-        elif field.description:
-            values = allowed(field.annotation)
-            words = {*values} - {None, True, False}
-            listed = f" ({', '.join(map(shown, values))})" if words else ""
-            default = REQUIRED if field.is_required() else field.default
-            shape = "null" if default is None else "VALUE"
-            arguments.append(Argument(f"{prefix}{name}", field.description + listed, default, shape, field.annotation))
-    return arguments
+def placeholder(field: Any) -> str:
+    """What stands for the value of a key: the word in its type, as FILE."""
+    words = [*field.metadata, *(word for part in parts(field.annotation) for word in getattr(part, "__metadata__", ()))]
+    return next((word for word in words if isinstance(word, str)), "VALUE")
 
 
-def settings(title: str, arguments: Sequence[Argument]) -> HelpSection:
-    """A section of the help that lists keys of the configuration."""
-    return HelpSection(title, [(a.usage, a.meaning) for a in arguments])
+def described(block: type[Keys], prefix: str = "", nested: bool = True) -> list[tuple[str, str]]:
+    """The keys of a block that have a meaning, as `state=warm` with the default, and those of inner blocks."""
+    lines, own = [], issubclass(block, Command)
+    for name, field, meaning in documented(block, prefix, nested):
+        values = allowed(field.annotation)
+        listed = f" ({', '.join(map(shown, values))})" if {*values} - {True, False} else ""
+        empty = placeholder(field) if own or field.is_required() else "null"
+        default = empty if field.is_required() or field.default in (None, [], {}) else shown(field.default)
+        lines.append((f"{name}={default}", meaning + listed + " (required)" * (own and field.is_required())))
+    return lines
+
+
+def blocks() -> dict[str, type[Keys]]:
+    """The typed blocks of a run's configuration, by the name that their keys begin with."""
+    from elmo_bench.configuration import schema
+
+    return {
+        "elmo": schema.ElmoConfig,
+        "bilm": schema.BilmConfig,
+        "task": schema.TaskConfig,
+        "vectors": schema.VectorsConfig,
+        "vectors.sets.NAME": schema.VectorSetConfig,
+        "scale": schema.ScaleConfig,
+        "trainer": schema.TrainerConfig,
+        "logger": schema.LoggerConfig,
+    }
+
+
+def run_keys() -> HelpSection:
+    """The keys of a run outside its blocks."""
+    from elmo_bench.configuration.schema import RunConfig
+
+    return HelpSection("Keys of the run", described(RunConfig, nested=False))
+
+
+def every_key() -> list[HelpSection]:
+    """The configuration files, and every key of a run with its default."""
+    title = "Keys of {}, with the defaults that configuration files change"
+    further = [HelpSection(title.format(name), described(block, f"{name}.")) for name, block in blocks().items()]
+    return [files(GROUPS), run_keys(), *further]
 
 
 def files(groups: Sequence[str]) -> HelpSection:
@@ -237,9 +232,6 @@ def files(groups: Sequence[str]) -> HelpSection:
 def shown(value: Any) -> str:
     """A value as it is written on the command line."""
     return ",".join(map(shown, value)) if isinstance(value, (list, tuple)) else as_typed(value)
-
-
-# Layout.
 
 
 def printed(section: HelpSection) -> str:

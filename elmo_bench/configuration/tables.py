@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from omegaconf import OmegaConf
-from pydantic import ConfigDict, model_validator
-from pydantic.dataclasses import dataclass
+from pydantic import model_validator
 
 from elmo_bench.configuration import pages
-from elmo_bench.configuration.checks import check
+from elmo_bench.configuration.keys import Keys, Text, valid
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import read_text
@@ -21,14 +19,12 @@ from elmo_bench.system.terminal.console import choices
 
 OF_WEIGHTS = ("first_layer", "spread", "lower_layers")
 TITLE_NEEDED = "the title of a column is needed, or of a row and a column: [row, column]"
-LAX = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 GLOBAL = "# @package _global_"  # for Hydra: the keys of a sweep's file are those of the whole configuration
 TASK = "override /task"
 Setting = dict[str, Any]  # `arm`, `vectors`, `bilm` and other dotted keys, with the values that runs have
 
 
-@dataclass(config=LAX)
-class Column:
+class Column(Keys):
     """A column or a row: the runs `of` a setting, or the `gain` from one column to another; with neither, only the
     paper's figure.
 
@@ -37,15 +33,14 @@ class Column:
         recorded: the sweep does not make these runs; the column is shown where a task has some.
     """
 
-    title: str = ""
+    title: Text = ""
     of: Any = None  # a Setting
-    gain: list[str] = field(default_factory=list)
+    gain: list[Text] = []
     interval: bool = False
     recorded: bool = False
 
 
-@dataclass(config=LAX)
-class Finding:
+class Finding(Keys):
     """A finding of the paper, which the runs of a table decide, or a study of the biLM (`findings` of a file in
     conf/analysis/, on the scale's own biLM).
 
@@ -65,19 +60,19 @@ class Finding:
         untested: why nothing here tests it.
     """
 
-    finding: str = ""
-    where: str = ""
-    paper: dict[str, str] = field(default_factory=dict)
+    finding: Text = ""
+    where: Text = ""
+    paper: dict[Text, Text] = {}
     more: Any = None
     less: Any = None
     measure: Literal["score", "error", "updates", "first_layer", "spread", "lower_layers"] = "score"
     place: Literal["input", "output"] = "input"
-    region: list[Any] = field(default_factory=lambda: [0, None])
-    quantity: str = ""
+    region: list[Any] = [0, None]
+    quantity: Text = ""
     layer: int | None = None
     minus: int | None = None
-    unit: str = "points"
-    untested: str = ""
+    unit: Text = "points"
+    untested: Text = ""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -97,8 +92,7 @@ class Finding:
         return -float("inf") if low is None else float(low), float("inf") if high is None else float(high)
 
 
-@dataclass(config=LAX)
-class SweepTable:
+class SweepTable(Keys):
     """The table of a sweep.
 
     Attributes:
@@ -116,19 +110,19 @@ class SweepTable:
         findings: of the paper, that the table decides.
     """
 
-    title: str = ""
-    note: str = ""
-    tasks: list[str] = field(default_factory=list)
-    scales: list[str] = field(default_factory=list)
-    also: list[dict[str, Any]] = field(default_factory=list)
+    title: Text = ""
+    note: Text = ""
+    tasks: list[Text] = []
+    scales: list[Text] = []
+    also: list[dict[Text, Any]] = []
     split: Literal["dev", "test"] = "dev"
     shows: Literal["scores", "weights"] = "scores"
-    rows: list[Column] = field(default_factory=list)
-    columns: list[Column] = field(default_factory=list)
-    paper: dict[str, list[str]] = field(default_factory=dict)
-    over: list[str] = field(default_factory=list)
-    impossible: str | None = None
-    findings: list[Finding] = field(default_factory=list)
+    rows: list[Column] = []
+    columns: list[Column] = []
+    paper: dict[Text, list[Text]] = {}
+    over: list[Text] = []
+    impossible: Text | None = None
+    findings: list[Finding] = []
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -215,7 +209,7 @@ def _check_page(path: Path, page: Any) -> None:
 def _made(kind: Any, path: Path, key: str, block: Any) -> Any:
     """What a block of a file describes, which stands there under a key."""
     try:
-        made = check(kind, OmegaConf.to_container(block) if OmegaConf.is_config(block) else block, key)
+        made = valid(kind, OmegaConf.to_container(block) if OmegaConf.is_config(block) else block, key)
         for finding in getattr(made, "findings", made):
             try:
                 _check(finding, made if isinstance(made, SweepTable) else None)

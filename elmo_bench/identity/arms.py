@@ -9,7 +9,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from elmo_bench.configuration import composing, pages
-from elmo_bench.configuration.checks import Keys, fields, valid
+from elmo_bench.configuration.keys import Keys, fields, valid
 from elmo_bench.configuration.schema import BilmConfig, RunConfig, TunedConfig, VectorsConfig
 from elmo_bench.identity.identity import flat, relative
 from elmo_bench.identity.settings import changing

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.configuration.checks import fields
+from elmo_bench.configuration.keys import fields
 from elmo_bench.configuration.schema import LayersConfig
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import LayersSource

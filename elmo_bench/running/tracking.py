@@ -13,10 +13,11 @@ from typing import Any, NamedTuple, TypeVar
 import pytorch_lightning as pl
 from hydra.core.hydra_config import HydraConfig
 from hydra.utils import instantiate
+from pydantic import NonNegativeInt
 from pytorch_lightning.callbacks import Checkpoint, EarlyStopping
 from pytorch_lightning.loggers import CSVLogger, Logger
 
-from elmo_bench.configuration import checks
+from elmo_bench.configuration.keys import valid
 from elmo_bench.configuration.schema import RunConfig, WandbConfig
 from elmo_bench.identity.identity import Description
 from elmo_bench.metrics.items import Items
@@ -176,10 +177,10 @@ def check_watched(run: RunConfig, callbacks: Mapping[str, pl.Callback]) -> None:
         if known and (monitor := getattr(each, "monitor", None)) is not None:
             _check_monitor(f"callbacks.{name}.monitor", str(monitor), known)
         if isinstance(each, EarlyStopping):
-            checks.whole(each.patience, f"callbacks.{name}.patience", 0)
+            valid(NonNegativeInt, each.patience, f"callbacks.{name}.patience")
             for key in ("min_delta", "stopping_threshold", "divergence_threshold"):
                 if (value := getattr(each, key)) is not None:
-                    checks.number(value, f"callbacks.{name}.{key}")
+                    valid(float, value, f"callbacks.{name}.{key}")
 
 
 def _check_monitor(place: str, monitor: str, known: list[str]) -> None:

@@ -6,7 +6,6 @@ A submission has a folder, results/own/work/cluster/<time>: `submission.json`, a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -112,7 +111,7 @@ def _queue(plan: Plan, new: Sequence[Planned], root: Path, cluster: ClusterSetti
     after = "afterany:" + ":".join(dict.fromkeys(job.partition("_")[0] for job in prepare)) if prepare else None
     attempts = [_attempt(each, root, folder, cluster.attempts) for each in new]
     write_bytes(folder / RUNS, "".join(f"{each.run}\n" for each in new).encode())
-    job = replace(cluster.run, setup=[first_line(folder, cluster.attempts), *cluster.run.setup])
+    job = cluster.run.model_copy(update={"setup": [first_line(folder, cluster.attempts), *cluster.run.setup]})
     for each in new:
         if each.config.force:
             start_anew(store.work(root, each.config.scale.name, each.point.task, each.run))

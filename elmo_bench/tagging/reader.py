@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from elmo_bench.configuration.checks import one_of
+from elmo_bench.configuration.keys import valid
 from elmo_bench.system.errors import UserError, notice
 from elmo_bench.tagging.sentences import KEYS, TaggedFiles, TaggedSentence
 from elmo_bench.task import Batch, Row
@@ -55,7 +55,7 @@ class TaggingReader:
         char_min_count: int = 2,
         char_limit: int = 50,
     ):
-        one_of(scheme, "task.reader.scheme", ("bioes", "iob2"))
+        valid(Literal["bioes", "iob2"], scheme, "task.reader.scheme")
         self.data, self.files = dict(data), TaggedFiles(data, self.hub_tags)
         self.columns = self.files.source.columns
         self.scheme, self.lower = scheme, lower

@@ -20,6 +20,7 @@ from elmo_bench.bilm.corpus import Corpus, TextSource
 from elmo_bench.bilm.lm import has_softmax, read_lm
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.run import is_of, pretrain
+from elmo_bench.configuration.keys import valid
 from elmo_bench.configuration.schema import TuningConfig
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
@@ -87,10 +88,9 @@ def _recipe(
         for key in ("lr", "softmax_lr", "warmup", "rows", "steps", "negatives", "clip", "dropout", "bfloat16", "seed")
     }
     options, weights = (str(path.absolute()) for path in parent)
-    return Recipe(
-        options=json_text.read(options), parent=(options, weights), text=[(TRAIN, None)], heldout=[(DEV, None)],
-        tokens=(epochs or tuning.epochs) * text.size(), **{**same, **changes},
-    )  # fmt: skip
+    files = {"options": json_text.read(options), "parent": (options, weights)}
+    read = {"text": [(TRAIN, None)], "heldout": [(DEV, None)], "tokens": (epochs or tuning.epochs) * text.size()}
+    return valid(Recipe, {**files, **read, **same, **changes}, "recipe")
 
 
 def _train(

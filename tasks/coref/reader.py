@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from pydantic import PositiveInt
 
-from elmo_bench.configuration.checks import whole
+from elmo_bench.configuration.keys import valid
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import conll2012
@@ -60,7 +61,7 @@ class CorefReader:
         char_min_count: int = 2,
         char_limit: int = 50,
     ):
-        whole(max_sentences, "task.reader.max_sentences", least=1)
+        valid(PositiveInt, max_sentences, "task.reader.max_sentences")
         self.data, self.keep_singletons, self.max_sentences = dict(data), keep_singletons, max_sentences
         self.lower, self.min_count, self.char_min_count, self.char_limit = lower, min_count, char_min_count, char_limit
         self.vocabularies: dict[str, Vocabulary] = {}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
 
-from elmo_bench.configuration.checks import one_of
+from elmo_bench.configuration.keys import valid
 from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage import json_text
 from elmo_bench.task import Batch, Row
@@ -87,7 +87,7 @@ class SquadReader:
         apart: bool = True,
         window: int = 1000,
     ):
-        one_of(sequence, "task.reader.sequence", ("sentence", "paragraph"))
+        valid(Literal["sentence", "paragraph"], sequence, "task.reader.sequence")
         instead = "task.data.train=FILE and test=FILE"
         self.source = DataSource(data, instead, native=is_release)
         self.columns = self.source.columns

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
+from pydantic import PositiveInt
 
-from elmo_bench.configuration.checks import one_of, whole
+from elmo_bench.configuration.keys import valid
 from elmo_bench.system.errors import UserError, notice
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import conll2012, documents, tags
@@ -60,8 +61,8 @@ class SrlReader:
     def __init__(self, data: Mapping[str, Any], lower: bool = True, min_count: int = 1, longest: int | None = None):
         self.data, self.lower, self.min_count, self.longest = dict(data), lower, min_count, longest
         self.every, self.chosen = self.data.get("every", 1), self.data.get("predicates", "all")
-        one_of(self.chosen, "task.data.predicates", ("all", "verbs"))
-        whole(self.every, "task.data.every", least=1)
+        valid(Literal["all", "verbs"], self.chosen, "task.data.predicates")
+        valid(PositiveInt, self.every, "task.data.every")
         self.vocabularies: dict[str, Vocabulary] = {}
 
     def load(self, part: Part = WHOLE) -> DatasetDict:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
+from pydantic import PositiveInt
 
-from elmo_bench.configuration.checks import one_of, whole
+from elmo_bench.configuration.keys import valid
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.task import Batch, Row
@@ -60,10 +61,10 @@ class Sst5Reader:
         min_count: int = 1,
         unescape: bool = True,
     ):
-        one_of(phrases, "task.reader.phrases", PHRASES)
+        valid(Literal[*PHRASES], phrases, "task.reader.phrases")
         self.train_sentences = data.get("train_sentences")
         if self.train_sentences is not None:
-            whole(self.train_sentences, "task.data.train_sentences", least=1)
+            valid(PositiveInt, self.train_sentences, "task.data.train_sentences")
         self.source, self.phrases, self.long = DataSource(data), phrases, long
         self.columns = self.source.columns
         self.lower, self.min_count, self.unescape = lower, min_count, unescape

@@ -11,8 +11,8 @@ import pytest
 from pydantic import create_model
 
 from elmo_bench.configuration import pages, schema
-from elmo_bench.configuration.checks import REQUIRED, Keys, fields, inner
 from elmo_bench.configuration.composing import FORMER_ARMS
+from elmo_bench.configuration.keys import REQUIRED, Keys, fields, inner
 from elmo_bench.identity.arms import variant
 from elmo_bench.identity.identity import Identity
 from elmo_bench.identity.settings import settings

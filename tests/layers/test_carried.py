@@ -8,7 +8,6 @@ import torch
 from hydra.errors import HydraException
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.commands.use.predict import predict
 from elmo_bench.configuration import pages
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.carried import CarriedLayers, read_text
@@ -18,6 +17,7 @@ from elmo_bench.running.module import BenchModule
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 from elmo_bench.text.tokens import sentences
+from elmo_bench.trained.prediction import predict
 from tests import toy
 from tests.reference_bilm import ReferenceBiLM, near, write_random
 

@@ -84,7 +84,7 @@ def test_the_framework_knows_no_task_and_no_task_knows_another():
 # The packages of elmo_bench/ from the lowest to the highest; each may import those before it; `task` is the contract,
 # task.py, and `__main__` the console command.
 ORDER = (
-    "system", "text", "metrics", "task", "sources", "nn", "configuration", "bilm", "layers", "embedding",
+    "system", "text", "metrics", "task", "nn", "configuration", "sources", "bilm", "layers", "embedding",
     "identity", "records", "running", "trained", "sweeps", "reporting", "reporting.statistics",
     "reporting.tables", "reporting.charts", "reporting.pages", "tuning", "mini", "tagging", "analysis", "speed",
     "commands", "__main__",

@@ -218,7 +218,7 @@ def test_a_column_without_runs_of_the_sweep_is_one_line(column, said, bench):
         ("{}task: {{fit: {{epochs: 1}}}}", "task: a setting that all runs have is part of a sweep, too"),
         ("{}defaults: [{{override /vectors: random}}]", "override /vectors: a setting that all runs have"),
         ("table: {{}}", "the first line must be `# @package _global_`"),
-        ("{}table: {{split: tset}}", "table.split=tset: choose from dev, test; did you mean test"),
+        ("{}table: {{split: tset}}", "table.split=tset: should be 'dev' or 'test'; did you mean test"),
         ("{}hydra: {{sweeper: {{params: {{seed: [1, 2]}}}}}}", "seed: several values are written .* seed: 1,2"),
         (
             "{}hydra: {{sweeper: {{params: {{task.data.train: 'a,b'}}}}}}",
@@ -262,8 +262,8 @@ def test_a_sweep_without_a_table_has_a_column_for_each_setting_and_a_wrong_block
         ("more: [a, a]", "a: the table has no rows"),
         *((f"more: {titles}", "more|.*: the title of a column is needed") for titles in ("null", "[a]", "100", "true")),
         ("less: null", "less: the title of a column is needed"),
-        ("measure: updats", "measure=updats: choose from .*did you mean updates?"),
-        ("place: outputs", "place=outputs: choose from .*did you mean output?"),
+        ("measure: updats", "measure=updats: should be .*did you mean updates?"),
+        ("place: outputs", "place=outputs: should be .*did you mean output?"),
         ("paper: {}", "paper: the tasks are needed"),
         ("paper: {nerr: ''}", "paper: nerr: did you mean ner?"),
         *(

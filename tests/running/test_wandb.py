@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
-from elmo_bench.commands.compare import publish as command
+from elmo_bench.commands.compare import Publish
 from elmo_bench.configuration import pages
 from elmo_bench.metrics.items import Items
 from elmo_bench.records import items, store, wandb_record
@@ -329,16 +329,16 @@ def test_what_was_logged_in_training_or_is_on_the_server_is_not_published_again(
 def test_publish_says_how_long_it_takes_and_how_to_upload(call, tmp_path):
     version = OmegaConf.load(pages.page("ner")).task.version  # the command reads the file, too
     save(tmp_path / "mine", *(finished(seed, version=version) for seed in (1, 2, 3)))
-    status, out, err = call(command, f"results_root={tmp_path}/mine", "project=p")
+    status, out, err = call(Publish, f"results_root={tmp_path}/mine", "project=p")
     assert status == 0, err
     assert out.splitlines() == [
         "W&B, project p: runs: 3 written",
         f"offline; to upload, with a key: wandb sync {tmp_path}/mine/wandb/offline-run-*",
     ]
     assert re.search(r"^1 of 3 runs took \d+ s: the others take about \d+ s$", err, re.MULTILINE)
-    status, out, err = call(command, f"results_root={tmp_path}/mine", "project=p")  # nothing is left to write
+    status, out, err = call(Publish, f"results_root={tmp_path}/mine", "project=p")  # nothing is left to write
     assert (status, "the others take" in err, "3 already there" in out) == (0, False, True)
-    status, _, err = call(command, f"results_root={tmp_path}/none")
+    status, _, err = call(Publish, f"results_root={tmp_path}/none")
     assert (status, err.count("\n")) == (2, 1)
     assert "no run is recorded here" in err
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cache, partial
 from itertools import chain
 from typing import TypeVar
@@ -29,10 +28,8 @@ from elmo_bench.system.errors import UserError
 PRECISIONS = ("fp32", "bf16")
 M = TypeVar("M", bound=nn.Module)
 # Numbers of filters, cells and outputs that do not fill whole vectors.
-SIZES = Options(
-    char_dim=8, filters=((1, 8), (2, 70), (7, 20)), n_highway=1, max_characters=50, activation="relu", n_layers=2,
-    dim=40, projection_dim=24, cell_clip=0.5, proj_clip=0.2, use_skip_connections=True,
-)  # fmt: skip
+LSTM = {"dim": 40, "projection_dim": 24, "cell_clip": 0.5, "proj_clip": 0.2, "use_skip_connections": True}
+CNN = {"embedding": {"dim": 8}, "filters": [[1, 8], [2, 70], [7, 20]], "n_highway": 1}
 NEAR, NEAR_HALF = 1e-5, 0.02  # largest difference from torch that the check allows, in float32 and in bfloat16
 
 
@@ -71,12 +68,13 @@ def differences(kernels: Kernels) -> Iterator[float]:
 
     with torch.no_grad():
         for activation in ACTIVATIONS:
-            encoder = _drawn(partial(TokenEncoder, replace(SIZES, activation=activation)), 0.1, draws)
+            options = Options.parse({"lstm": LSTM, "char_cnn": CNN | {"activation": activation}})
+            encoder = _drawn(partial(TokenEncoder, options), 0.1, draws)
             ids, used = torch.randint(1, 262, (4, 50), generator=draws), torch.tensor([3, 6, 13, 50])
             ids[torch.arange(50) >= used[:, None]] = 261
             encoders = CompiledEncoder(encoder, kernels), PlainEncoder(encoder)
             yield _apart(*(way(ids.numpy(), used.numpy()) for way in encoders))
-        sizes = SIZES.projection_dim, SIZES.dim, SIZES.projection_dim, SIZES.cell_clip, SIZES.proj_clip
+        sizes = [LSTM[key] for key in ("projection_dim", "dim", "projection_dim", "cell_clip", "proj_clip")]
         stacks = [[_drawn(partial(ProjectedLSTM, *sizes), 1.0, draws) for _ in range(2)] for _ in range(2)]
         token, packing = drawn(23, 24), Packing([4, 2, 2, 4, 3, 2, 2, 2, 2])
         starts = [[State(drawn(9, 24), drawn(9, 40)) for _ in each] for each in stacks]

@@ -24,14 +24,14 @@ class CompiledEncoder:
     """Character ids -> token vectors."""
 
     def __init__(self, encoder: TokenEncoder, kernels: Kernels):
-        self.kernels, self.width = kernels, encoder.options.projection_dim
-        features = encoder.options.n_filters
+        self.kernels, self.width = kernels, encoder.options.lstm.projection_dim
+        features = encoder.options.char_cnn.n_filters
         filled = _up(features, kernels.panel // 2)
         missing = filled - features
         projection = encoder.projection
         self.weights = EncoderWeights(
             kernels.factors(encoder.characters.weight).contiguous(),
-            list(encoder.options.filters),
+            list(encoder.options.char_cnn.filters),
             encoder.activation is torch.tanh,
             features,
             filled,
@@ -71,7 +71,7 @@ class PlainEncoder:
     """Character ids -> token vectors by torch's products."""
 
     def __init__(self, encoder: TokenEncoder):
-        self.widths, self.numbers = zip(*encoder.options.filters, strict=True)
+        self.widths, self.numbers = zip(*encoder.options.char_cnn.filters, strict=True)
         self.activation, self.padding = encoder.activation, encoder.padding_columns()
         self.embedding, projection = encoder.characters.weight.detach(), encoder.projection
         convolutions = [_linear(convolution) for convolution in encoder.convolutions]

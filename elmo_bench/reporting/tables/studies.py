@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from elmo_bench.records.studies import StudyCell, StudyRecord
+from elmo_bench.reporting import section as sections
 from elmo_bench.reporting.section import Section
 
 Row = tuple[str, str, int | None, int | None]  # what the cells of a row have in common
@@ -67,3 +68,10 @@ def in_words(cell: StudyCell) -> str:
     paper = "" if cell.paper is None else f"; in the paper {upper if cell.paper > 0 else lower} is"
     measured = ", ".join(filter(None, [f"{upper} minus {lower}: {number(cell)}", cell.behind]))
     return f"{cell.source}, {cell.quantity}: {said} ({measured}){paper}."
+
+
+def show(record: StudyRecord, results_root: str | None = None) -> None:
+    """Prints the table of a study, and where its record is if it has one."""
+    sections.show([section(record)])
+    if results_root is not None:
+        print(f"record: {record.place(results_root)}")

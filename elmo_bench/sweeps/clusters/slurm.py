@@ -11,7 +11,6 @@ import shlex
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,7 +80,7 @@ def submit(
 
 
 def _parameters(settings: ClusterSettings, job: JobSettings, name: str, after: str | None) -> dict[str, Any]:
-    asked = {NAMES.get(key, f"slurm_{key}"): value for key, value in asdict(job).items() if value not in (None, [])}
+    asked = {NAMES.get(key, f"slurm_{key}"): value for key, value in dict(job).items() if value not in (None, [])}
     options = {"requeue": True, "kill-on-invalid-dep": "yes", **settings.options}
     return {
         **asked,

@@ -1,4 +1,4 @@
-"""A local page on which one tries the trained heads and the biLM's vectors: `elmo-bench demo`."""
+"""The local page of `elmo-bench demo`, on which one tries the trained heads and the biLM's vectors."""
 
 from __future__ import annotations
 
@@ -9,33 +9,13 @@ from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from elmo_bench.commands.command import Argument, Command, whole
-from elmo_bench.commands.use.compare import cosines, place
-from elmo_bench.commands.use.predict import packages
+from elmo_bench.commands.use import cosines, packages, place
 from elmo_bench.system.errors import UserError
 
 if TYPE_CHECKING:
     from elmo_bench.bilm import BiLM
     from elmo_bench.trained.opened import Trained
 
-COMMAND = Command(
-    (
-        Argument("checkpoint", "of a run, in place of the head of its task", None, "FILE.ckpt"),
-        Argument("bilm", "the biLM whose vectors are compared: open, mini, or a folder", "open", "NAME"),
-        Argument("port", "of this machine's address 127.0.0.1", 7860, "N", whole(0, 65535)),
-        Argument("public", "true: every machine of the network can open the page", False, kind=bool),
-    ),
-    (
-        ("", "opens on http://127.0.0.1:7860; Ctrl+C ends it"),
-        ("port=8080 public=true", "for others of the network, too: there is no password"),
-    ),
-    (
-        "The page has a tab for each task: type a text, and see the answer marked in it, its probabilities and the "
-        "weights that the trained head gives to the biLM's layers. The last tab compares a word's vectors in two "
-        "sentences, layer by layer. It needs the extra `demo`: pip install 'elmo_bench[demo]'.",
-    ),
-    page="predicting",
-)
 LOCAL = "127.0.0.1"
 COLOURS = ("#cfe3ff", "#ffe0bd", "#cdeccd", "#f3cfe6", "#fff2ae", "#ddd6f7", "#c9ecec", "#f6cccc")
 T = TypeVar("T")
@@ -209,13 +189,9 @@ def _told(gradio: Any, function: Callable[..., T], *given: Any) -> T:
         raise gradio.Error(str(error), print_exception=False) from None
 
 
-def main() -> None:
-    """The entry point."""
-    given = COMMAND.parse()
-    heads = {}
-    if path := given["checkpoint"]:
-        heads[head(path).task] = path
-    blocks = page(heads, given["bilm"])
-    host = "0.0.0.0" if given["public"] else LOCAL
-    print(f"http://{LOCAL}:{given['port']}; Ctrl+C ends it", flush=True)
-    blocks.launch(server_name=host, server_port=given["port"], share=False, quiet=True)
+def launch(checkpoint: str | None, bilm: str, port: int, public: bool) -> None:
+    """Opens the page, until a signal ends it; the arguments are those of the command."""
+    heads = {head(checkpoint).task: checkpoint} if checkpoint else {}
+    blocks = page(heads, bilm)
+    print(f"http://{LOCAL}:{port}; Ctrl+C ends it", flush=True)
+    blocks.launch(server_name="0.0.0.0" if public else LOCAL, server_port=port, share=False, quiet=True)
