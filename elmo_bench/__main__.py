@@ -12,7 +12,8 @@ import sys
 from elmo_bench import __version__
 from elmo_bench.commands import completion
 from elmo_bench.commands.command import COMMANDS, HEADINGS, HELP, HelpSection, command, printed
-from elmo_bench.system.errors import UserError
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.terminal import console, streams
 
 TITLES = {"bilm": "biLM"}
@@ -38,6 +39,10 @@ def overview() -> str:
 def main() -> None:
     """Runs the command that the first argument names."""
     streams.ready()
+    if (other := places.other_checkout()) is not None:
+        notice(
+            f"this is the code of {places.PACKAGE.parent}, not of {other}; 'make' there sets up an environment for it"
+        )
     name, *rest = sys.argv[1:] or ["--help"]
     if len(sys.argv) > 2 and sys.argv[-2] in completion.FLAGS:
         console.report(completion.main)

@@ -6,13 +6,14 @@ import json
 import os
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from hydra.utils import instantiate
 
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.tables import in_order
 from elmo_bench.identity.makers import maker
-from elmo_bench.records.query import is_main, rest
+from elmo_bench.records.frame import is_main, rest
 from elmo_bench.records.record import Record
 from elmo_bench.records.store import read_all, whole
 from elmo_bench.records.times import on_one_processor, typical
@@ -53,21 +54,33 @@ def table() -> str:
     """Time, memory and disk of a run, by scale and task, and the sums."""
     rows, words_of = [], counted()
     for scale in SCALES:
-        seconds, width = 0.0, _width(scale)
+        own = [each.bilm for each in _main(scale) if "bilm" not in each.variant]
+        seconds, (width,) = 0.0, {bilm["token_bytes"] for bilm in own if "token_bytes" in bilm}  # of a word's layers
         for task in in_order(pages.tasks()):
-            runs = [_main(scale, task, arm) for arm in ("baseline", "elmo")]
+            runs = [_main(scale, task=task, arm=arm) for arm in ("baseline", "elmo")]
             arms = [[each for each in arm if each.machine["accelerator"] == "cpu"] for arm in runs]
             gpu = [each for each in runs[1] if each.machine["accelerator"] != "cpu"]
             kind, timed = on_one_processor(*arms)
             seconds += sum(map(typical, timed))
             times, peaks = map(_minutes, timed), map(_peak, arms)
-            disk = words_of[scale][task] * width
-            on_gpu, stored = _minutes(gpu) if gpu else "not known", f"{disk / 1e6:,.0f} MB"
+            on_gpu, stored = _minutes(gpu) if gpu else "not known", f"{words_of[scale][task] * width / 1e6:,.0f} MB"
             rows.append((scale, task, kind or "several", *times, on_gpu, *peaks, stored))
         rows.append((scale, "**all**, both arms, one seed", "", f"**{seconds / 60:.0f}**", *[""] * 5))
     minutes, memory = ([f"{arm}, {what}" for arm in ("baseline", "+ELMo")] for what in ("minutes", "memory"))
     header = ("scale", "task", "processor", *minutes, "+ELMo on a GPU", *memory, "layers on disk")
-    return "\n\n".join([pipes(header, rows), _machine(), _others()])
+    records = [each for scale in SCALES for each in _main(scale)]
+    processors = ", ".join(sorted({each.machine["cpu"] for each in records}))
+    told = (
+        f"From {len(records)} recorded runs on {processors} (one core a run): the median of the CPU time of those on "
+        "the processor that is named, which both arms have, and the largest peak of memory over the seeds."
+    )
+    return "\n\n".join([pipes(header, rows), told, _others()])
+
+
+def _main(scale: str, **about: Any) -> list[Record]:
+    """The recorded runs of the arms of Table 1, of which `about` holds."""
+    main = filter(is_main, read_all(places.RECORDED, scale))
+    return [each for each in main if all(getattr(each, name) == value for name, value in about.items())]
 
 
 def _minutes(records: Sequence[Record]) -> str:
@@ -77,23 +90,6 @@ def _minutes(records: Sequence[Record]) -> str:
 
 def _peak(records: Sequence[Record]) -> str:
     return f"{max(each.peak_memory_mib or 0 for each in records) / 1024:.1f} GiB"
-
-
-def _machine() -> str:
-    records = [each for scale in SCALES for each in read_all(places.RECORDED, scale) if is_main(each)]
-    names = sorted({each.machine["cpu"] for each in records})
-    return (
-        f"From {len(records)} recorded runs on {', '.join(names)} (one core a run): the median of the CPU "
-        "time of those on the processor that is named, which both arms have, and the largest peak of memory over the "
-        "seeds."
-    )
-
-
-def _width(scale: str) -> int:
-    """Bytes of the layers of a word, of the scale's own biLM."""
-    (width,) = {each.bilm["token_bytes"] for each in read_all(places.RECORDED, scale)
-                if is_main(each) and "bilm" not in each.variant and "token_bytes" in each.bilm}  # fmt: skip
-    return width
 
 
 def _others() -> str:
@@ -110,17 +106,12 @@ def _others() -> str:
     )
 
 
-def _main(scale: str, task: str, arm: str) -> list[Record]:
-    return [each for each in read_all(places.RECORDED, scale, task) if is_main(each) and each.arm == arm]
-
-
 def first_result(task: str) -> str:
     """What `make reproduce` prints for a task at mini, with the recorded runs of seed 1 as the user's."""
-    own = [each for each in read_all(places.RECORDED, "mini", task) if is_main(each) and each.seed == 1]
-    (section,) = tables.beside(own)
+    (section,) = tables.beside(_main("mini", task=task, seed=1))
     rows = [section.header, *section.rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
     return "\n".join(["```text", section.title, *lines, "```"])
 
 
@@ -137,13 +128,8 @@ def two_gains() -> str:
     return pipes(("task", "baseline", "+ELMo", "gain", ""), [(row[0], *row[3:6], what) for row, what in rows])
 
 
-def score(task: str, scale: str, arm: str, seed: int) -> float:
-    """A recorded score on test."""
-    (record,) = (each for each in _main(scale, task, arm) if each.seed == seed)
-    return record.metrics["test"][record.monitor]
-
-
 def one_seed(task: str) -> str:
     """The scores of a task at mini with seed 1, in a sentence."""
-    before, after = (score(task, "mini", arm, 1) for arm in ("baseline", "elmo"))
-    return f"For example, with `TASK={task}` seed 1 gives {before:.1f} without ELMo and {after:.1f} with it."
+    (before,), (after,) = (_main("mini", task=task, arm=arm, seed=1) for arm in ("baseline", "elmo"))
+    scores = (record.metrics["test"][record.monitor] for record in (before, after))
+    return "For example, with `TASK={}` seed 1 gives {:.1f} without ELMo and {:.1f} with it.".format(task, *scores)

@@ -28,14 +28,10 @@ def formats() -> str:
     known = {task: importlib.import_module(f"tasks.{task}").PREDICT for task in in_order(pages.tasks())}
     parts = ("input", "output", "official")
     rows = [
-        (f"[{task}](../tasks/{task}/README.md)", *(_code(text[part]) for part in parts)) for task, text in known.items()
+        (f"[{task}](../tasks/{task}/README.md)", *(text[part].replace("<", "\\<") for part in parts))
+        for task, text in known.items()
     ]
     return pipes(("task", "a line of the input", "what `prediction` holds", "`format=official`"), rows)
-
-
-def _code(text: str) -> str:
-    """JSON in a line of prose, as code."""
-    return text.replace("<", "\\<")
 
 
 def prediction(task: str) -> str:

@@ -54,16 +54,11 @@ def bounds(field: FieldInfo) -> list[str]:
 
 def of_task(task: str) -> str:
     """The arguments of the code that a task's page names, with their values at each scale."""
-    at = {scale: _page(task, scale) for scale in pages.scales(task)}
+    composed = {scale: pages.compose([f"task={task}", f"scale={scale}"]).task for scale in pages.scales(task)}
+    at: dict[str, Any] = {scale: OmegaConf.to_container(page, resolve=False) for scale, page in composed.items()}
     first = next(iter(at.values()))
     rows = [row for block in OWN if (first.get(block) or {}).get("_target_") for row in _arguments(block, at)]
     return _table(("key", "value", "meaning"), rows)
-
-
-def _page(task: str, scale: str) -> dict[str, Any]:
-    """The block `task` of a run, as its pages have it."""
-    composed = pages.compose([f"task={task}", f"scale={scale}"]).task
-    return OmegaConf.to_container(composed, resolve=False)  # type: ignore[return-value]
 
 
 def _arguments(block: str, at: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[str, str, str]]:

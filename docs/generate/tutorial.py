@@ -10,9 +10,8 @@ import os
 import re
 import tempfile
 import textwrap
-from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
@@ -23,29 +22,15 @@ from elmo_bench.system.storage.files import write_text
 PAGE, NOTEBOOK = ROOT / "docs" / "tutorial.md", ROOT / "docs" / "tutorial.ipynb"
 PICTURE = ROOT / "docs" / "figures" / "tutorial.svg"
 CELL = re.compile(r"^```(python|sh)\n(.*?)^```\n(?:\n```(text|about)\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
-NUMBER = re.compile(r"[-+]?\d+\.\d+|\d[\d,]*")
 PASSING = r"record: |\w+/\w+ .*(?:training|accuracy)"  # lines with a place or a time
 KERNEL = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-WITHIN = {"text": 0.02, "about": 12.0}  # of a number
 
 
-class Cell(NamedTuple):
-    """Code, and what the page says that it prints; None if it does not say."""
-
-    code: str
-    kind: str | None
-    printed: str | None
-
-
-def cells(text: str) -> list[Cell]:
-    """The cells of the page."""
-    return [Cell(_code(each[1], each[2]), each[3], each[4]) for each in CELL.finditer(text)]
-
-
-def _code(language: str, code: str) -> str:
+def code_of(language: str, code: str) -> str:
+    """The code of a cell of the notebook."""
     return "\n".join(f"!{line}" if language == "sh" else line for line in code.rstrip().split("\n"))
 
 
@@ -55,7 +40,7 @@ def notebook(text: str) -> str:
     for found in CELL.finditer(text):
         parts += [
             new.new_markdown_cell(text[end : found.start()].strip()),
-            new.new_code_cell(_code(found[1], found[2])),
+            new.new_code_cell(code_of(found[1], found[2])),
         ]
         end = found.end()
     parts.append(new.new_markdown_cell(text[end:].strip()))
@@ -86,16 +71,6 @@ def _shown(outputs: list[Any]) -> tuple[str, dict[str, Any]]:
     data = {kind: value for each in outputs for kind, value in each.get("data", {}).items()}
     lines = [line for line in text.splitlines() if not re.match(PASSING, line)]
     return "".join(f"{textwrap.fill(line, 110).rstrip()}\n" for line in lines), data
-
-
-def differs(cell: Cell, printed: str) -> str:
-    """What is wrong with the output that the page gives; empty if it is right."""
-    if cell.printed is None or cell.kind is None:
-        return ""
-    pairs = zip_longest(NUMBER.findall(cell.printed), NUMBER.findall(printed), fillvalue="nan")
-    close = all(abs(float(a.replace(",", "")) - float(b.replace(",", ""))) <= WITHIN[cell.kind] for a, b in pairs)
-    same = NUMBER.sub("#", cell.printed).split() == NUMBER.sub("#", printed).split()
-    return "" if close and same else f"{cell.code}\n--- the page\n{cell.printed}--- here\n{printed}"
 
 
 def write() -> None:

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
-from pandas import factorize
+from pandas import DataFrame
 from torch import Tensor
 
 from elmo_bench.analysis import settings as pages_of_studies
@@ -170,7 +170,8 @@ class Score:
     """
 
     def __init__(self, counts: np.ndarray, documents: Sequence[str | None], statistic: Percent):
-        tables = [by_document(table, documents) for table in counts]
+        names = np.array([i if name is None else name for i, name in enumerate(documents)], dtype=object)
+        tables = [np.asarray(DataFrame(table).groupby(names, sort=False).sum()) for table in counts]
         tables = [table[tables[0][:, -1] > 0] for table in tables]
         scores = np.array([statistic(table.sum(0)[None])[0] for table in tables])
         self.items, self.clusters = int(tables[0][:, -1].sum()), len(tables[0])
@@ -197,13 +198,6 @@ class Score:
             low, high = found.around(value)
             given |= {"low": low, "high": high, "degrees": found.degrees}
         return StudyCell(**given)
-
-
-def by_document(table: np.ndarray, documents: Sequence[str | None]) -> np.ndarray:
-    """(S, C) counts of sentences -> (K, C) of documents, and of the sentences that are in none."""
-    names = [i if name is None else name for i, name in enumerate(documents)]
-    numbers, _ = factorize(np.array(names, dtype=object))
-    return np.stack([np.bincount(numbers, weights=column) for column in table.T], axis=1)
 
 
 def clusters(documents: Sequence[str | None]) -> str:

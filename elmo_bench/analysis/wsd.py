@@ -18,10 +18,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from elmo_bench.analysis.corpora import inventory
-from elmo_bench.analysis.corpora import senses as corpora
-from elmo_bench.analysis.corpora.inventory import Word, frequencies
-from elmo_bench.analysis.corpora.senses import Instance, SenseSentence
+from elmo_bench.analysis import senses
+from elmo_bench.analysis.senses import Instance, SenseSentence, Word, frequencies
 from elmo_bench.analysis.settings import WsdConfig
 from elmo_bench.analysis.study import Score, Study, clusters
 from elmo_bench.metrics.items import ratio
@@ -41,28 +39,22 @@ AT_ONCE = 2048  # sentences given to the source of layers at once: bounds the me
 TIE = 1e-5  # cosines no further apart are equal: layer 0 gives a form the same vector in every sentence
 
 
-def load(settings: WsdConfig) -> tuple[list[SenseSentence], list[SenseSentence]]:
-    """The sentences of train and test. Raises `UserError` for malformed files, or a file without senses."""
-    loaded = [_sentences(settings, split) for split in ("train", "test")]
-    for split, sentences in zip(("train", "test"), loaded, strict=True):
-        if not any(sentence.instances for sentence in sentences):
-            raise UserError("holds no word with a sense", getattr(settings, split))
-    return loaded[0], loaded[1]
-
-
-def _sentences(settings: WsdConfig, split: str) -> list[SenseSentence]:
-    path, senses = getattr(settings, split), getattr(settings, f"{split}_senses")
-    if path is None or (settings.format != "columns" and senses is None):
+def load(settings: WsdConfig, split: str) -> list[SenseSentence]:
+    """The sentences of train or test. Raises `UserError` for malformed files, or a file without senses."""
+    keys = [split] if settings.format == "columns" else [split, f"{split}_senses"]
+    named = [getattr(settings, key) for key in keys]
+    if None in named:
         raise UserError(f"format={settings.format} needs {split}=FILE and {split}_senses=FILE")
-    if settings.format == "columns":
-        return list(islice(corpora.read_columns(Path(path)), settings.sentences))
-    read = corpora.read_xml if settings.format == "xml" else corpora.read_mini
-    return read(Path(path), Path(senses))[: settings.sentences]
+    read = {"columns": senses.read_columns, "xml": senses.read_xml, "mini": senses.read_mini}[settings.format]
+    found = list(islice(read(*map(Path, named)), settings.sentences))
+    if not any(sentence.instances for sentence in found):
+        raise UserError("holds no word with a sense", named[0])
+    return found
 
 
 def measure(study: Study[WsdConfig]) -> StudyRecord:
     """The table."""
-    train, test = load(study.settings)
+    train, test = (load(study.settings, split) for split in ("train", "test"))
     first, documents = _first(study.settings, train, test), [sentence.document for sentence in test]
     counts = first_sense(test, first)
     cells = _cells(study, FIRST, counts[None], documents)
@@ -77,13 +69,13 @@ def measure(study: Study[WsdConfig]) -> StudyRecord:
 def _first(settings: WsdConfig, train: list[SenseSentence], test: list[SenseSentence]) -> dict[tuple[str, str], str]:
     """The first senses: of the inventory, whose keys are then required, or of the training text."""
     if settings.inventory is None:
-        return inventory.first_senses(train)
+        return senses.first_senses(train)
     path = Path(settings.inventory)
-    numbers = inventory.read_index(path)
+    numbers = senses.read_index(path)
     for split, sentences in (("train", train), ("test", test)):
         gold = getattr(settings, f"{split}_senses") or getattr(settings, split)
-        inventory.check_keys(sentences, numbers, path, Path(gold))
-    first = inventory.first_of_index(numbers)
+        senses.check_keys(sentences, numbers, path, Path(gold))
+    first = senses.first_of_index(numbers)
     words = [instance.word for sentence in test for instance in sentence.instances]
     mend = "is it index.sense of the WordNet that the keys are of, the first sense numbered 1?"
     known = sum(word in first for word in words)
@@ -141,9 +133,9 @@ def means(source: Any, sentences: Sequence[SenseSentence]) -> Means:
 
 def nearest(known: Means, word: Word, vectors: Tensor) -> list[str] | None:
     """The nearest sense to (L, W) vectors in each layer, of equal ones the most frequent; None for an unknown word."""
-    if not (senses := known.rows.get(word)):
+    if not (rows_of := known.rows.get(word)):
         return None
-    keys, rows = list(senses), list(senses.values())
+    keys, rows = list(rows_of), list(rows_of.values())
     near = torch.einsum("slw,lw->ls", known.vectors[rows], vectors)  # (L, senses)
     equal = near >= near.max(dim=1, keepdim=True).values - TIE * vectors.norm(dim=1, keepdim=True)
     return [keys[i] for i in equal.int().argmax(dim=1).tolist()]  # the first that is near enough

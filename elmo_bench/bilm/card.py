@@ -14,10 +14,9 @@ from typing import Any
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
-from elmo_bench.system.storage.files import write_text
+from elmo_bench.system.storage.files import private, write_text
 from elmo_bench.system.storage.integrity import check_digests, check_note, digests
 from elmo_bench.system.storage.json_text import read_sealed, sealed
-from elmo_bench.system.storage.owners import private
 
 CARD = "card.json"
 FILES = ("options.json", "weights.hdf5", "softmax.safetensors", "vocabulary.txt")

@@ -30,8 +30,7 @@ from elmo_bench.bilm.weights import export_weights, load_weights
 from elmo_bench.nn.kernels.threads import copied, torch_alone
 from elmo_bench.nn.numerics import uncompiled
 from elmo_bench.nn.packing import Packing, budgeted, on_device, padded
-from elmo_bench.system.errors import UserError
-from elmo_bench.system.exhaustion import explained
+from elmo_bench.system.errors import UserError, explained
 from elmo_bench.system.storage.hashing import sha256
 
 SMALLER = "lower token_budget (with state=carry: give fewer sentences at a time), or split long sentences"

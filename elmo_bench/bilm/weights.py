@@ -70,7 +70,7 @@ def load_weights(module: nn.Module, options: Options, path: str | PathLike[str])
             weight).
     """
     path = Path(path)
-    with open_bytes(path, {}) as file:
+    with open_bytes(path) as file:
         signature = file.read(len(HDF5_SIGNATURE))
     ours = _read_hdf5(module, options, path) if signature == HDF5_SIGNATURE else _read_safetensors(path)
     expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}

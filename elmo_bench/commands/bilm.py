@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -87,6 +88,7 @@ class Pretrain(Command):
         from elmo_bench.bilm.pretraining.parallel import leave
         from elmo_bench.bilm.pretraining.run import is_of, make_recipe, pretrain, show
         from elmo_bench.configuration import pages
+        from elmo_bench.records.wandb_runs import opened
 
         typed, shown = chosen_recipe(self.typed)
         cfg = pages.compose(typed, "pretrain")
@@ -111,7 +113,8 @@ class Pretrain(Command):
             check_folder(output, REMEDY)
             print(f"{output} exists already; force=true trains it again", file=sys.stderr)
         else:
-            how = given.compile, given.every, given.force, given.device, given.wandb, given.stop
+            wandb = partial(opened, **given.wandb) if given.wandb else None
+            how = given.compile, given.every, given.force, given.device, wandb, given.stop
             card = pretrain(recipe, root, Path(cfg.cache_root) / "pretrain", output, *how)
         if card:
             show(card, Console())

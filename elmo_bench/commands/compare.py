@@ -6,7 +6,10 @@ import importlib
 import inspect
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -115,21 +118,24 @@ class Publish(Command):
             import wandb  # noqa: F401
         except ImportError:
             raise UserError("wandb is not installed: pip install wandb") from None
-        from elmo_bench.reporting.pages import publishing
+        from elmo_bench.configuration.schema import WandbConfig
+        from elmo_bench.records import publishing
+        from elmo_bench.records.wandb_runs import has_key
+        from elmo_bench.reporting.pages import report
+        from elmo_bench.reporting.statistics.outcomes import by_scale
+        from elmo_bench.reporting.tables import tables
         from elmo_bench.system.storage.locks import held
-        from elmo_bench.system.wandb_runs import has_key
 
         root = Path(self.results_root or places.OWN)
         if self.results_root is None and not any(places.OWN.glob("runs/*/*/*.json")):
             print(f"no run is recorded in {places.OWN} yet: these are the reference runs")
             root = places.RECORDED
-        records, project = recorded(root), self.project
+        records, options = recorded(root), WandbConfig(project=self.project, entity=self.entity)
         folder = places.OWN if places.is_evidence(root) else root
         with held(folder / "wandb", "another process is publishing these runs"):
-            counts = publishing.publish(records, root, folder, project, self.entity, _with_progress)
-        print(
-            f"W&B, project {project}: runs: " + ", ".join(f"{number} {outcome}" for outcome, number in counts.items())
-        )
+            counts = publishing.publish(records, root, folder, options, _with_progress)
+        outcomes = ", ".join(f"{number} {outcome}" for outcome, number in counts.items())
+        print(f"W&B, project {options.project}: runs: {outcomes}")
         if publishing.unsynced(folder):
             print(f"offline; to upload, with a key: wandb sync {folder}/wandb/offline-run-*")
         if counts[publishing.LOGGED]:
@@ -137,24 +143,23 @@ class Publish(Command):
         if counts[publishing.FAILED]:
             raise UserError("some runs were not published, as said above; the same command goes on")
         if has_key():
-            for name, url in publishing.publish_dashboards(records, folder, project, self.entity).items():
+            page = report.markdown(publishing.NAME, "", tables.sections(records))
+            by_task = [outcome.records for outcome in chain.from_iterable(by_scale(records).values())]
+            for name, url in publishing.publish_dashboards(by_task, page, folder, options).items():
                 print(f"{name}: {url}")
 
 
 def _with_progress(records: Sequence[Record]) -> Iterator[Record]:
     """The records that are written: with a progress bar on a terminal, else with a line on how long the rest takes."""
-    from rich.console import Console
-    from rich.progress import track
-
     from elmo_bench.records.times import in_time
+    from elmo_bench.system.terminal.bars import tracked
 
-    console, begun = Console(stderr=True), monotonic()
-    bar = track(records, "publishing", console=console, transient=True, disable=not console.is_terminal)
-    for done, record in enumerate(bar):
-        if done == 1 and not console.is_terminal:
-            rest = len(records) - 1
-            print(f"1 of {rest + 1} runs took {in_time(monotonic() - begun)}: the others take about "
-                  f"{in_time((monotonic() - begun) * rest)}", file=sys.stderr)  # fmt: skip
+    begun = monotonic()
+    for done, record in enumerate(tracked(records, "publishing")):
+        if done == 1 and not sys.stderr.isatty():
+            each, rest = monotonic() - begun, len(records) - 1
+            took = f"1 of {rest + 1} runs took {in_time(each)}"
+            print(f"{took}: the others take about {in_time(each * rest)}", file=sys.stderr)
         yield record
 
 
@@ -162,7 +167,7 @@ class Score(Command):
     """The official metrics of a file of predictions, as one JSON object.
 
     The files are in the format of the benchmark's official scorer, described in tasks/TASK/README.md, or in one that
-    training reads. No model is needed.
+    training reads; predictions may also be the JSON lines of predict. No model is needed.
     """
 
     page: ClassVar[str] = "predicting"
@@ -183,40 +188,65 @@ class Score(Command):
 
 
 def score(task: str, gold: str, predictions: str, data: Mapping[str, Any] | None = None) -> dict[str, float]:
-    """The metrics of the task, in percent. No model is needed, so no large library is imported.
+    """The metrics of the task, in percent.
 
     Args:
         task: its name.
-        gold, predictions: paths.
+        gold, predictions: paths; the predictions may be the JSON lines that `predict` writes.
         data: keys of `task.data` that say how files are read: columns, labels, word_column, ...
 
     Raises:
         UserError: a key that the task does not know,
-            an unknown task, a missing or malformed file (with its line), answers as JSON lines.
+            an unknown task, a missing or malformed file (with its line).
     """
     scorer = find(task)
     for path in (gold, predictions):
         files.check(path)
-    _check_format(predictions)
-    if not data:
-        return scorer(gold, predictions)
-    if "data" not in inspect.signature(scorer).parameters:
+    known = "data" in inspect.signature(scorer).parameters
+    if data and not known:
         raise UserError(f"task.data.{next(iter(data))}: the files of {task} are read without keys")
-    return scorer(gold, predictions, data=data)
+    scored = partial(scorer, gold, **({"data": data} if known else {}))
+    if not (lines := _answers(predictions)):
+        return scored(predictions)
+    with tempfile.TemporaryDirectory() as folder:
+        official = Path(folder, Path(predictions).name).with_suffix("")
+        official.write_text(_official(task, lines, predictions), encoding="utf-8")
+        try:
+            return scored(str(official))
+        except UserError as error:
+            raise UserError(error.message, predictions) from None
 
 
-def _check_format(predictions: str) -> None:
-    """Raises `UserError` for the JSON lines of `predict`, each of which has its answer under the key "prediction"."""
-    if files.ending(predictions) == ".parquet":
-        return
-    with files.open_text(predictions) as lines:
-        first = next(lines, "")
+def _answers(path: str) -> list[dict[str, Any]]:
+    """The JSON objects that `predict` has written, each with its answer under "prediction"; none in another file."""
+    if files.ending(path) != ".jsonl":
+        return []
+    from elmo_bench.trained.prediction import read_lines
+
+    rows = [row for _, row in read_lines(path)]
+    return rows if rows and isinstance(rows[0], dict) and "prediction" in rows[0] else []
+
+
+def _official(task: str, lines: list[dict[str, Any]], path: str) -> str:
+    """The same answers as the reader of the task writes them for the official scorer."""
+    from hydra.utils import instantiate
+    from omegaconf import OmegaConf
+
+    from elmo_bench.configuration import pages
+
+    block: Any = OmegaConf.to_container(pages.read(pages.page(task)), resolve=False)
+    reader = instantiate(block["task"]["reader"] | {"data": {}})
+    rows, answers = [], []
+    for number, line in enumerate(lines, start=1):
+        answer = line.get("prediction")
+        if not isinstance(answer, dict):
+            raise UserError('no object under "prediction"', path, number)
+        rows.append(line | answer)
+        answers.append(next((answer[key] for key in ("tags", "label") if key in answer), answer))
     try:
-        row = json_text.parse(first) if json_text.begins_object(first) else None
-    except ValueError:
-        return  # an object of several lines
-    if isinstance(row, dict) and "prediction" in row:
-        raise UserError("JSON lines of predict; its format=official writes the file that is scored", predictions, 1)
+        return reader.official(answers, rows)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"these are no answers of {task} ({type(error).__name__}: {error})", path) from None
 
 
 def find(task: str) -> Callable[..., dict[str, float]]:

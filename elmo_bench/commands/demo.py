@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from html import escape
 from itertools import pairwise
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from elmo_bench.commands.use import cosines, packages, place
+from elmo_bench.system import code
 from elmo_bench.system.errors import UserError
 
 if TYPE_CHECKING:
@@ -20,6 +22,48 @@ LOCAL = "127.0.0.1"
 COLOURS = ("#cfe3ff", "#ffe0bd", "#cdeccd", "#f3cfe6", "#fff2ae", "#ddd6f7", "#c9ecec", "#f6cccc")
 T = TypeVar("T")
 Span = tuple[int, int, str]  # characters [start, end) of a text, and what they are called
+
+
+def packages() -> Iterator[tuple[str, ModuleType]]:
+    """Each task with the package of its reader."""
+    from omegaconf import OmegaConf
+
+    from elmo_bench.configuration import pages
+
+    for task in pages.tasks():
+        reader = OmegaConf.select(pages.read(pages.page(task)), "task.reader._target_") or ""
+        if package := ".".join(reader.split(".")[:-2]):
+            yield task, importlib.import_module(code.located(package))
+
+
+def cosines(bilm: BiLM, sentences: Sequence[Sequence[str]], places: Sequence[int]) -> list[tuple[float, float, float]]:
+    """Of each layer the cosine of two words' vectors, of their forward halves and of their backward halves."""
+    import torch
+    from torch.nn import functional as F
+
+    first, second = (
+        layers[:, place].double() for layers, place in zip(bilm.encode(sentences), places, strict=True)
+    )  # (L+1, 2P)
+    half = first.shape[1] // 2
+    parts = [slice(None), slice(half), slice(half, None)]
+    columns = [F.cosine_similarity(first[:, part], second[:, part], dim=-1) for part in parts]
+    return [
+        (whole, forward, backward) for whole, forward, backward in torch.stack(columns, dim=1).clamp(-1, 1).tolist()
+    ]
+
+
+def place(word: str, sentence: Sequence[str], number: int, name: str) -> int:
+    """The position of an occurrence of a word, counted from 1, in the sentence that an argument gave.
+
+    Raises:
+        UserError: the sentence does not have that many of the word.
+    """
+    found = [i for i, one in enumerate(sentence) if one == word]
+    if not found:
+        raise UserError(f"word={word} does not occur in {name}='{' '.join(sentence)}'; separate words by spaces")
+    if number > len(found):
+        raise UserError(f"{name}_at={number}: {word} occurs {len(found)} times in {name}='{' '.join(sentence)}'")
+    return found[number - 1]
 
 
 def examples() -> dict[str, list[dict[str, Any]]]:

@@ -9,18 +9,10 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from elmo_bench.commands.command import Command, Examples, Folder, HelpSection, several
+from elmo_bench.speed import PARTS
 from elmo_bench.system import machine, places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files, json_text
-
-PARTS = {
-    "encode": "words to layers: against the best matrix product, a reference, the path without compiled functions, and "
-    "beside one busy process",
-    "steps": "speed of the training steps of each task, on open data",
-    "pretraining": "training a biLM, against the best matrix product",
-    "growth": "how costs grow with tokens, sentence length, vocabulary, corpus and points of a sweep",
-    "memory": "of a corpus and of one four times as long; of a training step of each task",
-}
 
 
 class Bench(Command):
@@ -69,8 +61,7 @@ def measured(data_root: Path | None, only: Sequence[str] | None) -> dict[str, An
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from elmo_bench.speed.bench import PLAN, bench
-    from elmo_bench.speed.tables import show
+    from elmo_bench.speed.bench import PLAN, bench, show
 
     torch.set_num_threads(machine.cores())
     only, progress = only or list(PARTS), Console(stderr=True)

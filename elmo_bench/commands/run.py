@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn
 
@@ -105,7 +104,7 @@ class Reproduce(OfSweeps):
 def _with_controls(outcome: SweepOutcome) -> list[Record]:
     """The records of the runs that were asked for, and those of their controls that are there."""
     from elmo_bench.records import store
-    from elmo_bench.records.query import is_context_control
+    from elmo_bench.records.frame import is_context_control
 
     request, asked = outcome.plan.request, {record.run for record in outcome.recorded}
     tasks = [] if request.changes else request.tasks
@@ -120,7 +119,7 @@ def show_recorded(wanted: SweepRequest) -> None:
         UserError: settings are changed, or there is no such run.
     """
     from elmo_bench.records import store
-    from elmo_bench.records.query import is_context_control, is_main
+    from elmo_bench.records.frame import is_context_control, is_main
     from elmo_bench.reporting.section import show
     from elmo_bench.reporting.tables import tables
 
@@ -203,8 +202,8 @@ class Queue(Command):
             print(f"{queued.cancel(root)} jobs ended; typing the sweep again goes on")
             return
         sweeps = queued.status(root)
-        for sweep in sweeps:
-            print("\n".join(sweep.lines()))
+        for sweep, rows in sweeps.items():
+            print("\n".join(queued.in_lines(sweep, rows)))
         if not sweeps:
             print(f"no sweep was queued from here ({root}); elmo-bench sweep ... on=slurm queues one")
 
@@ -382,15 +381,15 @@ class Data(Command):
     """folder of word vectors; by default VECTORS_ROOT or models/vectors"""
 
     def run(self) -> None:
-        from elmo_bench.sources import fetch, make, pages
+        from elmo_bench.sources import make, pages
         from elmo_bench.sources.download import Patience
+        from elmo_bench.sources.fetch import SourcePlaces
         from elmo_bench.system.storage import outputs
         from elmo_bench.system.storage.locks import held
 
         if self.scale == "mini":
             raise UserError("scale=mini: its data are generated when they are needed; nothing is fetched")
         known = pages.load()
-        chosen = pages.chosen(known, self.scale, self.task, self.sets)
         models = Path(self.models_root or places.ROOT / "models")
         roots = {
             "data_root": Path(self.data_root or os.environ.get("DATA_ROOT") or places.MADE),
@@ -403,20 +402,23 @@ class Data(Command):
         if self.mirror is not None and not self.mirror.startswith(("http://", "https://")):
             raise UserError(f"mirror={self.mirror}: an address begins with https:// or http://")
         place = Path(offline) if offline else None
-        fetching = fetch.SourcePlaces(downloads, place, self.mirror, Patience(stall=self.stall))
-        # The data sets of whose files one of the chosen is made, if these files are not here.
-        wanted = [page for page in chosen.values() if not make.is_made(page, roots[page.root])]
-        made = [source for page in wanted for source in page.sources.values() if source.is_made]
-        absent = [source for source in made if fetch.made_folder(source, fetching) is None]
-        needed = {name: page for source in absent for name, page in pages.makers(known, source).items()}
-        chosen = needed | chosen
-        print(make.licences(chosen), flush=True)
+        fetching = SourcePlaces(downloads, place, self.mirror, Patience(stall=self.stall))
+        chosen = make.with_needed(pages.chosen(known, self.scale, self.task, self.sets), known, roots, fetching)
+        for name, page in chosen.items():
+            print(f"{name}: {page.title}. Licence: {page.licence}", flush=True)
         outputs.scratch(downloads)
         with held(downloads, "another process fetches data into this folder; wait for it"):
             make.write_licences(known, chosen, roots)
-            failures = _make_all(chosen, roots, fetching)
+            failures: dict[str, None] = {}  # in order; a missing file of the user's only once
+            for name, page in chosen.items():
+                try:
+                    print(f"{name}: {make.made_or_checked(page, roots[page.root], fetching)}", flush=True)
+                except UserError as error:
+                    failures |= dict.fromkeys(error.faults or [f"{name}: {error}"])
+        if len(failures) == 1:
+            raise UserError(next(iter(failures)))
         if failures:
-            raise UserError(failures[0]) if len(failures) == 1 else UserError("not all could be made:", faults=failures)
+            raise UserError("not all could be made:", faults=[*failures])
         outputs.remove(downloads)
         self._tell_next(chosen, roots["data_root"])
 
@@ -427,24 +429,3 @@ class Data(Command):
             templates = [page.settings for page in pages if page.settings and self.scale == "paper"]
             settings = "".join(f" {setting.format(data_root=data_root)}" for setting in templates)
             print(f"next: elmo-bench reproduce task={task} scale={self.scale}{root}{settings}")
-
-
-def _make_all(chosen: Any, roots: dict[str, Path], fetching: Any) -> Sequence[str]:
-    """Makes or checks each data set; what is wrong with those that failed, and each missing file of the user's once."""
-    from elmo_bench.sources import fetch, make
-
-    failures = []
-    for name, page in chosen.items():
-        root, done = roots[page.root], "there, and as it should be"
-        try:
-            if page.given is not None:
-                make.check_given(page.given, root)
-            elif not make.is_made(page, root):
-                if fetching.offline is not None and (absent := fetch.missing(page.sources.values(), fetching.offline)):
-                    raise UserError("files are missing", faults=absent)
-                make.make(page, root, fetching)
-                done = "made"
-            print(f"{name}: {done}", flush=True)
-        except UserError as error:
-            failures += error.faults or [f"{name}: {error}"]
-    return list(dict.fromkeys(failures))

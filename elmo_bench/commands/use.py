@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PositiveInt
 
 from elmo_bench.commands.bilm import OfBilm
 from elmo_bench.commands.command import Command, Examples, File, Folder, HelpSection, Name
-from elmo_bench.system import code, places
-from elmo_bench.system.errors import UserError
-from elmo_bench.system.exhaustion import explained
+from elmo_bench.commands.demo import cosines, launch, packages, place
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError, explained
 from elmo_bench.system.storage import json_text, outputs
 from elmo_bench.system.storage.disk import steady
 from elmo_bench.system.storage.files import open_text, replacing
@@ -35,18 +33,6 @@ OTHER_FORMATS = (".npz", ".npy", ".pt", ".safetensors", ".json", ".jsonl", ".csv
 Number = Annotated[PositiveInt, "N"]
 
 
-def packages() -> Iterator[tuple[str, ModuleType]]:
-    """Each task with the package of its reader."""
-    from omegaconf import OmegaConf
-
-    from elmo_bench.configuration import pages
-
-    for task in pages.tasks():
-        reader = OmegaConf.select(pages.read(pages.page(task)), "task.reader._target_") or ""
-        if package := ".".join(reader.split(".")[:-2]):
-            yield task, importlib.import_module(code.located(package))
-
-
 class Predict(Command):
     """Apply a trained model to new text.
 
@@ -54,13 +40,15 @@ class Predict(Command):
     "prediction": labels by name, with probabilities where the model has any, and the words of text that was tokenized.
     format=official: a file that `score` and the official scorer read.
 
-    The input may also be a table or a file of the data set, with answers or without: columns, trees, SNLI's files,
-    SQuAD's .json. SQuAD's output is official if it is named .json, unless you type format=json.
+    JSON objects stand a line each, or in an array. The input may also be a table or a file of the data set, with
+    answers or without: columns, trees, SNLI's files, SQuAD's .json; or plain text named .txt. SQuAD's output is
+    official if it is named .json, unless you type format=json.
     """
 
     page: ClassVar[str] = "predicting"
     examples: ClassVar[Examples] = {
-        "task=ner input=in.jsonl output=out.jsonl": "the head that comes with the project",
+        "task=ner text='Ida sang in Oslo.'": "the head that comes with the project",
+        "task=ner input=in.jsonl output=out.jsonl": "",
         "checkpoint=results/own/work/.../best.ckpt input=in.jsonl output=out.jsonl": "",
         "checkpoint=results/own/work/.../best.ckpt input=in.jsonl output=answers.txt format=official": "for `score`",
     }
@@ -68,10 +56,12 @@ class Predict(Command):
     """use the trained head in models_root/heads; with checkpoint: its task"""
     checkpoint: File | None = None
     """of a run; its record gives the path, relative to results_root"""
-    input: File
-    """JSON objects, a line each or an array; any file that training reads"""
-    output: File
-    """one line for each line of the input, in its order"""
+    text: Annotated[str, "'...'"] | None = None
+    """one text, in quotation marks; or instead"""
+    input: File | None = None
+    """JSON objects, plain text, any file that training reads; - for a pipe"""
+    output: File | None = None
+    """one line for each row of the input, in its order; by default printed"""
     format: Literal["json", "official"] | None = None
     """json, as by default, or official (see above)"""
     models_root: Folder | None = None
@@ -103,7 +93,8 @@ class Predict(Command):
 
         given = {key.replace("task.data.KEY", "data"): value for key, value in self.plain().items()}
         number = predict(**{key: value for key, value in given.items() if key not in ("debug", "typed")})
-        print(f"{number} prediction{'s' * (number != 1)} in {self.output}", file=sys.stderr)
+        if self.output is not None:
+            print(f"{number} prediction{'s' * (number != 1)} in {self.output}", file=sys.stderr)
 
 
 class Demo(Command):
@@ -129,8 +120,6 @@ class Demo(Command):
     """true: every machine of the network can open the page"""
 
     def run(self) -> None:
-        from elmo_bench.commands.demo import launch
-
         launch(self.checkpoint, self.bilm, self.port, self.public)
 
 
@@ -304,36 +293,6 @@ class Compare(OfBilm):
         print("layer  cosine  apart  forward  backward")
         for layer, (both, forward, backward) in enumerate(cosines(bilm, sentences, at)):
             print(f"{layer:5}  {both:6.3f}  {1 - both:5.3f}  {forward:7.3f}  {backward:8.3f}")
-
-
-def cosines(bilm: BiLM, sentences: Sequence[Sequence[str]], places: Sequence[int]) -> list[tuple[float, float, float]]:
-    """Of each layer the cosine of two words' vectors, of their forward halves and of their backward halves."""
-    import torch
-    from torch.nn import functional as F
-
-    first, second = (
-        layers[:, place].double() for layers, place in zip(bilm.encode(sentences), places, strict=True)
-    )  # (L+1, 2P)
-    half = first.shape[1] // 2
-    parts = [slice(None), slice(half), slice(half, None)]
-    columns = [F.cosine_similarity(first[:, part], second[:, part], dim=-1) for part in parts]
-    return [
-        (whole, forward, backward) for whole, forward, backward in torch.stack(columns, dim=1).clamp(-1, 1).tolist()
-    ]
-
-
-def place(word: str, sentence: Sequence[str], number: int, name: str) -> int:
-    """The position of an occurrence of a word, counted from 1, in the sentence that an argument gave.
-
-    Raises:
-        UserError: the sentence does not have that many of the word.
-    """
-    found = [i for i, one in enumerate(sentence) if one == word]
-    if not found:
-        raise UserError(f"word={word} does not occur in {name}='{' '.join(sentence)}'; separate words by spaces")
-    if number > len(found):
-        raise UserError(f"{name}_at={number}: {word} occurs {len(found)} times in {name}='{' '.join(sentence)}'")
-    return found[number - 1]
 
 
 class ExportHead(Command):

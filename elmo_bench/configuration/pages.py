@@ -81,6 +81,12 @@ def _explain(error: BaseException) -> str | None:
         return f"{several[1]}: several values are a sweep, for elmo-bench train -m; one list has brackets: {one}"
     if text.startswith("Config group override must be"):  # task=3, logger=null; Hydra does not say which
         return f"{FILES}; elmo-bench train --help lists the files of every group"
+    if "Unexpected type for root: NoneType" in text:  # logger.wandb.project=x; OmegaConf does not say which
+        return (
+            "a key is given of a block that is null: choose the block first, as in logger=wandb logger.wandb.project=x"
+        )
+    if text.startswith("Only one of --run, --multirun, --cfg"):
+        return "--cfg shows the configuration of one run: leave out -m, and type one value for each key"
     if "does not support sweep type" in text:  # interval(0, 0.5)
         return "interval(...) is for a search: add sweeper=optuna; a sweep takes range(...), choice(...) or values"
     if isinstance(error, UnicodeDecodeError):
@@ -152,8 +158,8 @@ def _unknown_key(key: str, error: BaseException) -> str:
     of_data = key.startswith("task.data.")
     paths = _paths(OmegaConf.to_container(node._get_root()))  # type: ignore[arg-type]
     elsewhere = [path for path in paths if path.rpartition(".")[2] == name and not path.startswith("hydra.")]
-    if len(elsewhere) == 1 and not of_data:
-        return f"{key}: there is no such key; did you mean {elsewhere[0]}?"
+    if elsewhere and not of_data:
+        return f"{key}: there is no such key; did you mean {' or '.join(elsewhere)}?"
     listed = choices(name, [str(each) for each in node if each != "hydra"])
     taker = "reader" if of_data else "class" if "_target_" in node else None
     adds = f"; +{key}=... adds one that the {taker} takes" if taker and not listed.startswith("did") else ""

@@ -26,8 +26,8 @@ from elmo_bench.layers.stored import DTYPE, Blocks, Stored, digest, stored
 from elmo_bench.nn.numerics import tf32
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
+from elmo_bench.system.storage.files import others
 from elmo_bench.system.storage.locks import held
-from elmo_bench.system.storage.owners import others
 
 FORMAT = 2
 SPARE_BYTES = 1 << 30  # disk space left free

@@ -23,9 +23,8 @@ from elmo_bench.layers.stored import DIGEST_BYTES, DTYPE, Blocks, digest
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.disk import steady
-from elmo_bench.system.storage.files import replacing
+from elmo_bench.system.storage.files import private, replacing
 from elmo_bench.system.storage.integrity import UNREADABLE, check_archive
-from elmo_bench.system.storage.owners import private
 
 SHARD_BYTES = 256 << 20  # about; a killed run loses at most one shard's work
 REMEMBERED = 1 << 18  # sentences whose blocks are found without computing their digests again

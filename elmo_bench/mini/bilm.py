@@ -44,14 +44,18 @@ class MiniBilm:
 
     def recipe(self) -> dict[str, Any]:
         """conf/pretrain/mini.yaml with the seed of the block; the text is that of the scale."""
-        return {"version": VERSION, **_recipe(places.CONF, self.folder, self.seed)}
+        return {"version": VERSION, **self._recipe()}
+
+    def _recipe(self) -> dict[str, Any]:
+        plain: Any = OmegaConf.to_container(_page(places.CONF, self.folder, self.seed).recipe, resolve=True)
+        return plain
 
     def make(self) -> Path:
         """The folder of the biLM."""
         from elmo_bench.bilm.card import CARD, FILES, is_private  # imports torch, which a recorded run does not need
 
         output, work = (self.folder / composing.seeded(name, self.seed) for name in ("bilm", "pretrain"))
-        recipe = _recipe(places.CONF, self.folder, self.seed)
+        recipe = self._recipe()
         if is_private(output) and _trained(output, recipe, self.folder):
             return output
         with held(work, "biLM: being trained once for both runs", wait=True):
@@ -71,7 +75,7 @@ class MiniBilm:
 
         of_seed = "" if self.seed == 1 else f" from seed {self.seed}"
         print(f"training a biLM on the generated text{of_seed}, about 20 minutes", flush=True)
-        threads, page = torch.get_num_threads(), _page(self.folder, self.seed)
+        threads, page = torch.get_num_threads(), _page(places.CONF, self.folder, self.seed)
         torch.set_num_threads(1)
         try:
             pretrain(make_recipe(page.recipe), self.folder, work, output, page.compile, page.every)
@@ -79,15 +83,10 @@ class MiniBilm:
             torch.set_num_threads(threads)
 
 
-def _page(folder: Path, seed: int) -> DictConfig:
-    return composing.compose(["pretrain=mini", f"root={folder}", f"recipe.seed={seed}"], "pretrain")
-
-
 @cache
-def _recipe(conf: Path, folder: Path, seed: int) -> dict[str, Any]:
-    """Plain values, not to be changed; composed once for all runs of a sweep."""
-    recipe: Any = OmegaConf.to_container(_page(folder, seed).recipe, resolve=True)
-    return recipe
+def _page(conf: Path, folder: Path, seed: int) -> DictConfig:
+    """conf/pretrain/mini.yaml with this text and seed; composed once for all runs of a sweep."""
+    return composing.compose(["pretrain=mini", f"root={folder}", f"recipe.seed={seed}"], "pretrain")
 
 
 def _trained(bilm: Path, recipe: dict[str, Any], text: Path) -> bool:

@@ -9,25 +9,51 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.mini.build import VERSION, Builder, Sizes
-from elmo_bench.mini.formats import FORMATS
-from elmo_bench.mini.paths import PATHS, SPLITS, TEXT, edited_language
+from elmo_bench.configuration.schema import Places, ScaleConfig
+from elmo_bench.mini.paths import FILES, TEXT, VERSION, Sizes, edited_language, edited_tables_named
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
-from elmo_bench.system.storage.files import write_text
+from elmo_bench.system.storage.files import private, write_text
 from elmo_bench.system.storage.hashing import sha256
 from elmo_bench.system.storage.locks import held
-from elmo_bench.system.storage.owners import private
 
 MANIFEST = "mini.json"  # names the sha256 of each file; written last
-FILES = {task: [path.format(split) for split in SPLITS] for task, path in PATHS.items()}
+
+
+class MiniData:
+    """Makes the data of `scale=mini`, at `scale.folder`: the text, and the data of the task of the run.
+
+    Raises:
+        UserError: the configuration asks for another version than this code generates, or as `ensure_data`.
+    """
+
+    files = (*(name for names in FILES.values() for name in names), *TEXT)
+
+    def __init__(self, scale: ScaleConfig, places: Places):
+        self.scale = scale
+
+    def recipe(self) -> dict[str, Any]:
+        """What the bytes depend on."""
+        return {"version": self.scale.version, "seed": self.scale.seed, "sizes": self.scale.sizes, **edited_language()}
+
+    def make(self) -> Path:
+        """The folder with the data set in it."""
+        assert self.scale.folder is not None
+        if self.scale.version != VERSION:
+            raise UserError(
+                f"scale.version={self.scale.version} (conf/scale/mini.yaml): this code generates version {VERSION}; "
+                "check out the other one"
+            )
+        only = (self.scale.only or "").removesuffix("5")  # the files of sst5 are called sst
+        tasks = [only] if only in FILES else FILES
+        return ensure_data(self.scale.folder, self.scale.seed, self.scale.sizes, tasks)
 
 
 def ensure_data(
     folder: str | PathLike[str],
     seed: int = 1,
     sizes: Mapping[str, Any] | None = None,
-    tasks: Iterable[str] = tuple(FORMATS),
+    tasks: Iterable[str] = tuple(FILES),
 ) -> Path:
     """Makes a data set: what is missing, damaged, or may be somebody else's. Of several processes one generates it and
     the others wait.
@@ -42,7 +68,8 @@ def ensure_data(
         The folder.
 
     Raises:
-        UserError: invalid sizes, or the folder contains mini data of another seed, version, language or sizes.
+        UserError: invalid sizes, the folder contains mini data of another seed, version, language or sizes, or the
+            tables of an edited language do not fit together.
     """
     folder, known = Path(folder), Sizes.of(sizes)
     needed = {"": TEXT} | {task: FILES[task] for task in tasks}
@@ -55,7 +82,7 @@ def ensure_data(
         files = _kept(folder, identity)
         missing = [part for part, names in needed.items() if not files.keys() >= set(names)]
         if missing:
-            for name, text in _shown(Builder(seed, known).files(missing, text="" in missing)):
+            for name, text in list(_generated(seed, known, missing)):  # nothing is written if the language has a fault
                 write_text(folder / name, text)
                 files[name] = sha256(folder / name)
             manifest = {**identity, "files": dict(sorted(files.items()))}
@@ -110,11 +137,13 @@ def _manifest(folder: Path) -> dict[str, Any]:
     return json_text.read_sealed(folder / MANIFEST, "manifest of generated data", remedy, always=True)
 
 
-def _shown(files: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The files, with a line that tells how far it is."""
+def _generated(seed: int, sizes: Sizes, parts: list[str]) -> Iterator[tuple[str, str]]:
+    """The files of the parts, of which "" is the text, with a line that tells how far it is."""
     from rich.console import Console
 
-    with Console(stderr=True).status("generating the data of scale=mini") as status:
-        for name, text in files:
+    with edited_tables_named(), Console(stderr=True).status("generating the data of scale=mini") as status:
+        from elmo_bench.mini.build import Builder
+
+        for name, text in Builder(seed, sizes).files(parts, text="" in parts):
             yield name, text
             status.update(f"generating the data of scale=mini: {name} is done")

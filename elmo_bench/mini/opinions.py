@@ -7,23 +7,13 @@ learn their side.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import reduce
 from typing import Any, NamedTuple
 
 from elmo_bench.mini.language.chance import Chance
-from elmo_bench.mini.language.english import REVIEWS
-from elmo_bench.mini.language.morphology import article, capitalised, inflected
-from elmo_bench.mini.language.world import World, WorldSampler
-
-# The words with a value: the list that each is drawn from, and the tag of its form.
-OPINIONS = {
-    "ADJECTIVE": ("adjectives", "JJ"),
-    "ADVERB": ("adjectives", "RB"),
-    "NOUN": ("nouns", "NN"),
-    "VERB": ("verbs", "VB"),
-    "VERBS": ("verbs", "VBZ"),
-}
+from elmo_bench.mini.language.words import REVIEWS, article, capitalised, inflected
+from elmo_bench.mini.language.world import World
 
 
 class OpinionTree(NamedTuple):
@@ -36,8 +26,7 @@ class OpinionTree(NamedTuple):
     @property
     def label(self) -> int:
         """0 very negative, 1, 2 neutral, 3, 4 very positive."""
-        strength = 2 if abs(self.value) >= 3 else 1 if self.value else 0
-        return 2 + (strength if self.value > 0 else -strength)
+        return 2 + (self.value > 0) + (self.value >= 3) - (self.value < 0) - (self.value <= -3)
 
     def words(self) -> Iterator[str]:
         if self.word:
@@ -54,93 +43,81 @@ class OpinionTree(NamedTuple):
         return f"({self.label} {self.word or ' '.join(map(str, self.children))})"
 
 
-def _scaled(value: int, by: int) -> int:
-    """The value moved away from zero (by > 0) or towards it, but never across it."""
-    size = max(1, min(4, abs(value) + by)) if value else 0
-    return size if value > 0 else -size
-
-
-def _negated(value: int) -> int:
-    """not good is bad, not superb a little bad, not awful a little good."""
-    weak = 1 if abs(value) >= 3 else 2
-    return 0 if value == 0 else -weak if value > 0 else weak
-
-
 def _sum(left: int, right: int) -> int:
     return max(-4, min(4, left + right))
 
 
-# What the two parts of a node come to.
+# What the two parts of a node come to, beside the scales of reviews.yaml.
 OPERATORS = {
     "sum": _sum,
     "agree": _sum,
-    "more": lambda _, right: _scaled(right, 1),
-    "most": lambda _, right: _scaled(right, 2),
-    "less": lambda _, right: _scaled(right, -2),
-    "not": lambda _, right: _negated(right),
     "both": lambda left, right: int((left + right) * 2 / 3) or left,
-    "but": lambda left, right: max(-4, min(4, int((left + 3 * right) / 3))) or right,  # the second counts three times
+    "but": lambda left, right: _sum(int((left + 3 * right) / 3), 0) or right,  # the second counts three times
 }
 
 
-class Reviews(WorldSampler):
+class Reviews(Chance):
     """Draws reviews."""
 
     def __init__(self, chance: Chance, world: World):
-        super().__init__(chance, world)
+        super().__init__(chance)
+        self.world = world
         self._kind_said = ""  # the last, which is not said again at once: the ending has a good ending
         self._topic = ""  # of what the clause is about: told, made, or empty for the whole
 
     def draw(self, label: int | None = None) -> OpinionTree:
         """A sentence with its full stop, of this label if one is given."""
         while True:
-            side = self.chance.one_of((1, -1))
-            whole = self._rule("NEUTRAL" if self.chance.happens(0.15) else "REVIEW", side)
+            side = self.one_of((1, -1))
+            whole = self._grown("NEUTRAL" if self.happens(0.15) else "REVIEW", side)
             if label in (None, whole.label):
                 return OpinionTree(whole.value, "", (whole, OpinionTree(0, ".")))
 
-    def _rule(self, name: str, side: int) -> OpinionTree:
-        if name == "CLAUSE":
-            self._topic = ""
-        weights, templates = zip(*REVIEWS["rules"][name], strict=True)
-        return self._grown(templates[self.chance.weighted(dict(enumerate(weights)))], side)
+    def advised(self, review: OpinionTree) -> str:
+        """A review, mostly with what follows from it, which no tree has: the acting is dull , so skip it."""
+        *words, stop = review.words()
+        said = " ".join(words)
+        advice = self.one_of(REVIEWS["advice"][review.label].split(", "))
+        ways = {said: 1, f"{said} , so {advice}": 2, f"{advice} , for {said}": 1}
+        return capitalised(f"{self.weighted(ways)} {stop}")
 
     def _grown(self, template: Any, side: int) -> OpinionTree:
         """The tree of a template."""
         if isinstance(template, str):
-            return self._leaf(template, side)
+            name = template.removeprefix("-")
+            return self._named(name, side if template == name else -side)
         ((operator, (left, right)),) = template.items() if isinstance(template, dict) else [("sum", template)]
         if operator == "agree":
             second = self._grown(right, side)
             first = OpinionTree(0, article(next(second.words()))) if left == "ARTICLE" else self._grown(left, side)
         else:
             first, second = self._grown(left, side), self._grown(right, side)
-        return OpinionTree(OPERATORS[operator](first.value, second.value), "", (first, second))
+        if scale := REVIEWS["scales"].get(operator):
+            value = scale[second.value + 4]
+        else:
+            value = OPERATORS[operator](first.value, second.value)
+        return OpinionTree(value, "", (first, second))
 
-    def _leaf(self, template: str, side: int) -> OpinionTree:
-        name = template.removeprefix("-")
-        side = -side if template != name else side
+    def _named(self, name: str, side: int) -> OpinionTree:
+        """The tree of a rule, a word with a value, a name, a part of a film, or one of several words."""
         if name in REVIEWS["rules"]:
-            return self._rule(name, side)
-        if name in OPINIONS:
-            kind, tag = OPINIONS[name]
-            word, value = self.world.opinions[kind, side, self._topic].draw(self.chance)
+            self._topic = "" if name == "CLAUSE" else self._topic
+            weights, templates = zip(*REVIEWS["rules"][name], strict=True)
+            return self._grown(templates[self.weighted(dict(enumerate(weights)))], side)
+        if name in REVIEWS["opinions"]:
+            kind, tag = REVIEWS["opinions"][name].split()
+            word, value = self.world.opinions[kind, side, self._topic].draw(self)
             return OpinionTree(value, inflected(word, tag))
-        if name == "NAME":
-            return self._name(("composition", "person"))
-        if name == "TITLE":
-            return self._name(("composition",))
-        if name == "THING":
-            group = self.chance.one_of(("person", "place", "animal"))
-            return OpinionTree(0, self.lexicon.nouns[group].draw(self.chance).form)
+        if name in REVIEWS["names"]:
+            entity = self.world.entities[self.one_of(REVIEWS["names"][name])].draw(self)
+            words = (OpinionTree(0, word) for word in (entity.name if self.happens(0.4) else entity.short))
+            return reduce(lambda before, word: OpinionTree(0, "", (before, word)), words)
         if name in ("KIND", "TOLD"):
-            self._topic = "told" if name == "TOLD" else self.chance.one_of(list(REVIEWS["kinds"]))
+            self._topic = "told" if name == "TOLD" else self.one_of(list(REVIEWS["kinds"]))
             kinds = REVIEWS["kinds"][self._topic].split()
-            self._kind_said = self.chance.one_of([kind for kind in kinds if kind != self._kind_said])
+            self._kind_said = self.one_of([kind for kind in kinds if kind != self._kind_said])
             return OpinionTree(0, self._kind_said)
-        return OpinionTree(0, self.chance.one_of(template.split("|")))
-
-    def _name(self, classes: Sequence[str]) -> OpinionTree:
-        entity = self.world.entities[self.chance.one_of(classes)].draw(self.chance)
-        words = (OpinionTree(0, word) for word in (entity.name if self.chance.happens(0.4) else entity.short))
-        return reduce(lambda before, word: OpinionTree(0, "", (before, word)), words)
+        if name == "THING":
+            group = self.one_of(("person", "place", "animal"))
+            return OpinionTree(0, self.world.lexicon.nouns[group].draw(self).form)
+        return OpinionTree(0, self.one_of(name.split("|")))

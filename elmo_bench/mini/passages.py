@@ -6,17 +6,15 @@ one event of the paragraph only.
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from elmo_bench.mini.language.chance import Chance
-from elmo_bench.mini.language.clauses import Clauses, Style, verb
-from elmo_bench.mini.language.english import GRAMMAR
-from elmo_bench.mini.language.events import Event, Events, Filler
+from elmo_bench.mini.language.clauses import Clauses, Discourse, Voice, verb
 from elmo_bench.mini.language.lexicon import Frame
-from elmo_bench.mini.language.phrases import ENTITY, Phrase, Sentence, Word, phrase, sentence
-from elmo_bench.mini.language.voices import Discourse, Voice
-from elmo_bench.mini.language.world import Entity, World, WorldSampler
+from elmo_bench.mini.language.phrases import ENTITY, Sentence, Word, phrase, sentence
+from elmo_bench.mini.language.words import GRAMMAR
+from elmo_bench.mini.language.world import Event, Participant, Style
 
 ASKED = {"ARGM-LOC": "where", "ARGM-TMP": "when"}
 
@@ -33,142 +31,104 @@ class Passage(NamedTuple):
     told: list[Sentence]
 
 
-class Passages(WorldSampler):
+class Passages(Clauses):
     """Draws passages."""
 
-    def __init__(self, chance: Chance, world: World):
-        super().__init__(chance, world)
-        self._events, self._asking = Events(chance, world), Clauses(chance, Voice(chance, definite=1.0))
-        self._frames = [world.lexicon.frames[name] for name in GRAMMAR["passages"]["frames"].split()]
-
     def draw(self) -> Passage:
-        chance = self.chance
-        topic = self.world.entities[chance.weighted(GRAMMAR["passages"]["topics"])].draw(chance)
-        voice = Discourse(chance)
-        clauses = Clauses(chance, voice)
-        events, sentences = self._happenings(topic), []
+        topic = self.world.entities[self.weighted(GRAMMAR["topics"])].draw(self)
+        voice = Discourse(self)
+        frames = [self.lexicon.frames[name] for name in GRAMMAR["frames"]["asked"].split()]
+        frame = self.one_of([frame for frame in frames if topic.noun.cls in frame.subject.classes])
+        first = self._happening(frame, topic)  # and another one, often of the topic too
+        events = self.shuffled([first, self._happening(frame, topic if self.happens(0.5) else None)])
+        sentences = []
         for event in events:
-            voice.new_sentence()
-            style = Style(passive=event.object is not None and chance.happens(0.2))
-            sentences.append(sentence(clauses.clause(event, style, fronted=chance.happens(0.3))))
-        context, offsets = detokenized(sentences)
-        questions = []
-        for event, told, starts in zip(events, sentences, offsets, strict=True):
+            self.voice = voice = voice.after()
+            passive = event.frame.object is not None and self.happens(0.2)
+            event.style = Style(passive=passive, fronted=self.happens(0.3))
+            sentences.append(sentence(self.clause(event)))
+        self.voice, questions, words = Voice(self, definite=1.0), [], []
+        for event, told in zip(events, sentences, strict=True):
             if asked := self._askable(event, events, told):
-                question = self._question(event, asked, self._dropped(event, asked, events))
-                questions.append((question, _answers(event, asked, told, starts, context)))
-        return Passage("_".join(topic.name), context, questions, [*sentences, *(question for question, _ in questions)])
+                questions.append((self._question(event, asked, events), _answers(event, asked, told, words)))
+            words += told.forms
+        told = [*sentences, *(question for question, _ in questions)]
+        return Passage("_".join(topic.name), spaced(words), questions, told)
 
-    def _happenings(self, topic: Entity) -> list[Event]:
-        """An event of the topic and another one of its frame, often of the topic too; in random order."""
-        frame = self.chance.one_of([frame for frame in self._frames if topic.noun.cls in frame.subject.classes])
-        first = self._event(frame, topic)
-        return self.chance.shuffled([first, self._event(frame, topic if self.chance.happens(0.5) else None)])
-
-    def _event(self, frame: Frame, subject: Entity | None) -> Event:
+    def _happening(self, frame: Frame, subject: Participant | None) -> Event:
         """An event with a time and often a place."""
-        event = replace(self._events.event(frame, subject), time=self._events.time())
-        if event.place is None and not frame.placed and self.chance.happens(0.4):
-            event = replace(event, place=self.world.entities["place"].draw(self.chance))
+        event = self.event(frame, subject).having("ARGM-TMP", self.time())
+        if "ARGM-LOC" not in event.roles and not frame.placed and self.happens(0.4):
+            event = event.having("ARGM-LOC", self.world.entities["place"].draw(self))
         return event
-
-    # Questions.
 
     def _askable(self, event: Event, events: list[Event], told: Sentence) -> str:
         """A role that is given without a pronoun and whose question has one answer; empty if there is none."""
-        facts = _facts(event)
+        facts = event.facts
         spans = {span.type: told.words[span.start : span.end] for span in told.spans[event]}
         clear = [label for label, words in spans.items() if label in facts and "PRP" not in {w.tag for w in words}]
-        unique = (label for label in self.chance.shuffled(clear) if _unique(event, {label}, events))
+        unique = (label for label in self.shuffled(clear) if _unique(event, {label}, events))
         return next(unique, "") if len(facts) > 1 else ""
 
-    def _dropped(self, event: Event, asked: str, events: list[Event]) -> set[str]:
-        """The roles that the question leaves out: the one it asks for, and circumstances that are not needed."""
+    def _question(self, event: Event, asked: str, events: list[Event]) -> Sentence:
+        """Who mended the cart ? What was mended by Tarvel ? Who did Tarvel give the cart to ? Where ... ? When ... ?
+
+        Circumstances that are not needed may be left out.
+        """
         dropped = {asked}
         for label in ASKED:
-            if self.chance.happens(0.6) and _unique(event, dropped | {label}, events):
+            if self.happens(0.6) and _unique(event, dropped | {label}, events):
                 dropped.add(label)
-        return dropped
-
-    def _question(self, event: Event, asked: str, dropped: set[str]) -> Sentence:
-        """Who mended the cart ? What was mended by Tarvel ? Who did Tarvel give the cart to ? Where ... ? When ... ?"""
-        if event.frame.action and self.chance.happens(0.5):
-            event = replace(event, verb=self.lexicon.verbs[event.frame.name].items[0])
-        turned = event.object is not None and self.chance.happens(0.5 if asked == "ARG1" else 0.2)
-        style = Style(passive=turned and asked != event.frame.subject.label)
-        slot, subject = event.filled()[style.passive]
-        rest = [(role, part) for role, part in self._asking.complements(event, style.passive) if role not in dropped]
-        preposition = next((slot.preposition for slot in event.frame.obliques if slot.label == asked), "")
+        if event.frame in self.lexicon.actions and self.happens(0.5):
+            event = Event(self.lexicon.verbs[event.frame.name].items[0], event.roles)
+        turned = event.frame.object is not None and self.happens(0.5 if asked == "ARG1" else 0.2)
+        event.style = Style(passive=turned and asked != event.frame.subject.label)
+        rest = [(role, part) for role, part in self.complements(event) if role not in dropped]
+        preposition = next((slot.preposition for slot in event.frame.slots if slot.label == asked), "")
         parts = [part for role, part in rest if not role.startswith("ARGM")]
         circumstances = [part for role, part in rest if role.startswith("ARGM")]
         early = [*circumstances, ","] if preposition and circumstances else []  # not: rent from in 1906
         parts += [phrase(preposition)] if preposition else circumstances
-        if asked == slot.label:
-            return sentence(self._word(subject), *verb(event, style, asked=True), *parts, end="?")
-        word = phrase(ASKED[asked]) if asked in ASKED else self._word(_fillers(event)[asked])
-        first, *others = verb(event, style, inverted=True)
-        return sentence(*early, word, first, self._asking.subject(event, style.passive), *others, *parts, end="?")
-
-    def _word(self, asked: Filler) -> Phrase:
-        """The question word: who, what, or which with a hypernym."""
-        if asked.noun.cls == "person":
-            return phrase("who")
-        group = asked.noun.group
-        named = group != "relation" and self.chance.happens(0.6)
-        return phrase("which", Word(group, "NN")) if named else phrase("what")
-
-
-def _fillers(event: Event) -> dict[str, Filler]:
-    """The participants and the place, by role."""
-    fillers = {slot.label: filler for slot, filler in event.filled()}
-    return fillers | ({"ARGM-LOC": event.place} if event.place else {})
-
-
-def _facts(event: Event) -> dict[str, Any]:
-    """What a question can mention or ask for, by role, in words that identify it."""
-    facts: dict[str, Any] = {label: _wording(filler) for label, filler in _fillers(event).items()}
-    return facts | ({"ARGM-TMP": event.time.parts} if event.time else {})
-
-
-def _wording(filler: Filler) -> tuple[str, ...]:
-    if isinstance(filler, Entity):
-        return filler.short
-    return (*filler.adjectives, filler.noun.form, *(filler.owner.short if filler.owner else ()))
+        word = phrase(ASKED.get(asked) or "what")
+        if asked not in ASKED:
+            noun = event.roles[asked].noun
+            if noun.cls == "person":
+                word = phrase("who")
+            elif noun.group != "relation" and self.happens(0.6):
+                word = phrase("which", Word(noun.group, "NN"))
+        if asked == event.grammatical[0].label:
+            return sentence(word, verb(event, asked=True), *parts, end="?")
+        first, *others = verb(event, inverted=True).parts
+        return sentence(*early, word, first, self.subject(event), *others, *parts, end="?")
 
 
 def _unique(event: Event, dropped: set[str], events: list[Event]) -> bool:
     """Whether the event is the only one with all the facts that are not dropped."""
-    known = {(label, value) for label, value in _facts(event).items() if label not in dropped}
-    return bool(known) and sum(known <= _facts(other).items() for other in events) == 1
+    known = {(role, words) for role, words in event.facts.items() if role not in dropped}
+    return bool(known) and sum(known <= other.facts.items() for other in events) == 1
 
 
-def _answers(event: Event, label: str, told: Sentence, offsets: list[int], context: str) -> list[dict[str, Any]]:
-    """The answers that annotators might give: the name alone, the whole phrase, the phrase without its article."""
+def _answers(event: Event, label: str, told: Sentence, before: list[str]) -> list[dict[str, Any]]:
+    """The answers that annotators might give: the name alone, the whole phrase, the phrase without its article.
+
+    Args:
+        event, label: the role that is asked for.
+        told: the sentence with the answers.
+        before: the words of the paragraph before it.
+    """
     start, end = next((span.start, span.end) for span in told.spans[event] if span.type == label)
-    words = told.words
-    if words[start].tag in ("IN", "TO"):
-        start += 1
-    bare = not any(word.tag in ("JJ", "POS") or word.form == "of" for word in words[start:end])
+    start += told.words[start].tag in ("IN", "TO")
+    inside = told.words[start:end]
+    bare = not any(word.tag in ("JJ", "POS") or word.form == "of" for word in inside)
     names = [(name.start, name.end) for name in told.spans[ENTITY] if bare and start <= name.start < name.end <= end]
-    spans = [*names[:1], (start, end)]
-    if words[start].form.lower() in ("a", "an", "the"):
-        spans.append((start + 1, end))
+    article = inside[0].form.lower() in ("a", "an", "the")
     answers = []
-    for first, last in dict.fromkeys(spans):
-        begin, stop = offsets[first], offsets[last - 1] + len(words[last - 1].form)
-        answers.append({"answer_start": begin, "text": context[begin:stop]})
+    for first, last in dict.fromkeys([*names[:1], (start, end), (start + article, end)]):
+        upto = spaced([*before, *told.forms[: first + 1]])
+        answers.append({"answer_start": len(upto) - len(told.forms[first]), "text": spaced(told.forms[first:last])})
     return answers
 
 
-def detokenized(sentences: list[Sentence]) -> tuple[str, list[list[int]]]:
-    """The text with ordinary spacing, and the start of each word of each sentence in it."""
-    text, offsets = "", []
-    for told in sentences:
-        starts = []
-        for word in told.forms:
-            if text and word not in (",", ".", "?", "'s"):
-                text += " "
-            starts.append(len(text))
-            text += word
-        offsets.append(starts)
-    return text, offsets
+def spaced(forms: Iterable[str]) -> str:
+    """Words with ordinary spacing."""
+    return re.sub(r" (?=[,.?]|'s\b)", "", " ".join(forms))

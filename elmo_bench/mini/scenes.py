@@ -8,20 +8,17 @@ the same scene: another kind of person, animal or thing contradicts, and an acti
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from elmo_bench.mini.language.chance import Chance, Ranked
-from elmo_bench.mini.language.clauses import Clauses, Style
-from elmo_bench.mini.language.english import WORDS
-from elmo_bench.mini.language.events import INDEFINITE, Common, Event, Events
+from elmo_bench.mini.language.chance import Ranked
+from elmo_bench.mini.language.clauses import Clauses
 from elmo_bench.mini.language.lexicon import Frame, Noun
 from elmo_bench.mini.language.phrases import Sentence, sentence
-from elmo_bench.mini.language.voices import Voice
-from elmo_bench.mini.language.world import World
+from elmo_bench.mini.language.words import WORDS
+from elmo_bench.mini.language.world import INDEFINITE, Event, Participant, Style
 
 LABELS = ("entailment", "neutral", "contradiction")
 EXCLUDED = {frozenset((one, other)) for one, others in WORDS["excludes"].items() for other in others.split()}
@@ -39,155 +36,133 @@ class ScenePair(NamedTuple):
     negated: bool  # whether the hypothesis is
 
 
-def _changed(scene: Event, part: str, **changes: Any) -> Event:
-    """The scene with another noun, number or adjectives of its subject, object or place."""
-    return replace(scene, **{part: replace(getattr(scene, part), **changes)})
+def _changed(scene: Event, role: str, **changes: Any) -> Event:
+    """The scene with another noun, number or adjectives of a participant or the place."""
+    return scene.having(role, replace(scene.roles[role], **changes))
 
 
-class Scenes(Events):
+def _allowed(frame: Frame) -> dict[str, Sequence[str]]:
+    """The classes that each role of a scene allows."""
+    return {"ARG1": frame.object.classes if frame.object else (), "ARG0": SUBJECTS, "ARGM-LOC": ("place",)}
+
+
+class Scenes(Clauses):
     """Draws pairs."""
-
-    def __init__(self, chance: Chance, world: World):
-        super().__init__(chance, world)
-        self._clauses = Clauses(chance, Voice(chance))
-        self._actions = [frame for frame in self.lexicon.frames.values() if frame.action]
-        nouns = [noun for group in self.lexicon.hypernyms for noun in self.lexicon.nouns[group].items]
-        self._uses = Counter((noun.form, noun.cls) for noun in nouns)
 
     def draw(self, label: int | None = None) -> ScenePair:
         """A pair of different sentences, with this label if one is given."""
-        name = LABELS[self.chance.below(3) if label is None else label]
-        while (pair := self._pair(name)).premise.text == pair.hypothesis.text:
-            pass
-        return pair
-
-    def _pair(self, label: str) -> ScenePair:
+        number = self.below(3) if label is None else label
+        wanted = LABELS[number]
         hypothesis = self._hypothesis()
-        negated = bool(self._others(hypothesis)) and self.chance.happens(0.15)
+        negated = bool(self._others(hypothesis)) and self.happens(0.15)
         premise = self._special(hypothesis)
-        if label == "neutral":
-            premise = self.chance.one_of(self._details(hypothesis))(premise)
-        elif negated and label == "entailment":  # sleeping, so not running
+        if wanted == "neutral":
+            premise = self.one_of(self._details(hypothesis))(premise)
+        elif negated and wanted == "entailment":  # sleeping, so not running
             premise = self._doing_another(premise, hypothesis)
-        elif label == "contradiction" and not negated:
+        elif wanted == "contradiction" and not negated:
             premise = self._opposed(premise, hypothesis)
-        passive = premise.object is not None and self.chance.happens(0.15)
-        told = self._clauses.clause(premise, Style("progressive", passive))
-        said = self._clauses.clause(hypothesis, Style("progressive", negated=negated))
-        return ScenePair(label, sentence(told), sentence(said), (premise, hypothesis), negated)
+        passive = premise.frame.object is not None and self.happens(0.15)
+        premise.style, hypothesis.style = Style("progressive", passive), Style("progressive", negated=negated)
+        told, said = sentence(self.clause(premise)), sentence(self.clause(hypothesis))
+        if told.text == said.text:
+            return self.draw(number)
+        return ScenePair(wanted, told, said, (premise, hypothesis), negated)
 
     # The hypothesis, and a more detailed scene that entails it.
 
     def _hypothesis(self) -> Event:
         """A scene with at least one detail that a premise may leave open, whatever the label will be."""
-        chance = self.chance
-        frame = chance.one_of(self._actions)
+        frame = self.one_of(self.lexicon.actions)
         verbs = self.lexicon.verbs[frame.name]
-        verb = verbs.items[0] if chance.happens(0.4) else verbs.draw(chance)
-        subject = self._thing(chance.one_of(("person", "person", frame.subject.classes[-1])), SUBJECTS)
-        scene = Event(verb, subject, self._object(frame), place=self._place())
+        verb = verbs.items[0] if self.happens(0.4) else verbs.draw(self)
+        subject = self._thing(SUBJECTS, self.one_of(("person", "person", frame.subject.classes[-1])))
+        scene = Event(verb, {"ARG0": subject, "ARG1": self._object(frame), "ARGM-LOC": self._place()})
         return scene if self._details(scene) else self._hypothesis()
 
-    def _thing(self, wanted: str, allowed: Sequence[str]) -> Common:
+    def _thing(self, allowed: Sequence[str], wanted: str) -> Participant:
         """A noun or its hypernym, possibly with a number and an adjective."""
-        while not self._is_decided((drawn := self.common(wanted)).noun, allowed):
+        while not self.lexicon.is_decided((drawn := self.common(wanted)).noun, allowed):
             pass
-        general = self.lexicon.hypernyms[drawn.noun.group]
-        return replace(drawn, noun=general) if self.chance.happens(0.4) else drawn
+        return replace(drawn, noun=self._general(drawn.noun)) if self.happens(0.4) else drawn
 
-    def _object(self, frame: Frame) -> Common | None:
-        return self._thing(self.chance.one_of(frame.object.classes), frame.object.classes) if frame.object else None
+    def _object(self, frame: Frame) -> Participant | None:
+        classes = _allowed(frame)["ARG1"]
+        return self._thing(classes, self.one_of(classes)) if classes else None
 
-    def _place(self) -> Common | None:
-        return self._thing("place", ("place",)) if self.chance.happens(0.5) else None
+    def _place(self) -> Participant | None:
+        return self._thing(("place",), "place") if self.happens(0.5) else None
 
     def _special(self, scene: Event) -> Event:
         """A scene that entails the given one: it may use hyponyms and add adjectives, a number and a place."""
         verb, verbs = scene.verb, self.lexicon.verbs[scene.frame.name]
-        if verb == verbs.items[0] and self.chance.happens(0.7):
-            verb = verbs.draw(self.chance)
-        place = scene.place or self._place()
-        target = self._more(scene.object, scene.frame.object.classes) if scene.frame.object else None
-        subject = self._more(scene.subject, SUBJECTS)
-        return Event(verb, subject, target, place=self._more(place, ("place",)) if place else None)
+        if verb == verbs.items[0] and self.happens(0.7):
+            verb = verbs.draw(self)
+        known = scene if "ARGM-LOC" in scene.roles else scene.having("ARGM-LOC", self._place())
+        allowed = {role: classes for role, classes in _allowed(scene.frame).items() if role in known.roles}
+        return Event(verb, {role: self._more(known.roles[role], classes) for role, classes in allowed.items()})
 
-    def _more(self, thing: Any, allowed: Sequence[str]) -> Common:
+    def _more(self, thing: Participant, allowed: Sequence[str]) -> Participant:
         noun, adjectives, number = thing.noun, thing.adjectives, thing.number
-        if noun == self.lexicon.hypernyms[noun.group] and self.chance.happens(0.7):
-            while not self._is_decided(noun := self.lexicon.nouns[thing.noun.group].draw(self.chance), allowed):
+        if noun == self._general(noun) and self.happens(0.7):
+            while not self.lexicon.is_decided(noun := self.lexicon.nouns[thing.noun.group].draw(self), allowed):
                 pass
-        if not adjectives and self.chance.happens(0.4):
+        if not adjectives and self.happens(0.4):
             adjectives = (self.adjective(noun),)
-        if number == INDEFINITE and self.chance.happens(0.5):
-            number = self._number()
+        if number == INDEFINITE and self.happens(0.5):
+            number = self.one_of(WORDS["numbers"])
         return replace(thing, noun=noun, adjectives=adjectives, number=number)
 
-    def _is_decided(self, noun: Noun, allowed: Sequence[str]) -> bool:
-        """Whether the form has one sense only among the classes that its place in the sentence allows."""
-        return sum(self._uses[noun.form, cls] for cls in allowed) == 1
-
-    def _number(self, other: str = "") -> str:
-        return self.chance.one_of([word for word in WORDS["numbers"].split() if word != other])
-
-    # What a premise may leave open.
+    def _general(self, noun: Noun) -> Noun:
+        return self.lexicon.hypernyms[noun.group]
 
     def _details(self, scene: Event) -> list[Change]:
-        """The changes that leave one of the scene's details open."""
+        """The changes of a premise that leave one of the scene's details open."""
         general = self.lexicon.verbs[scene.frame.name].items[0]
-        details: list[Change] = [partial(replace, verb=general)] if scene.verb != general else []
-        for part in ("subject", "object", "place"):
-            if thing := getattr(scene, part):
-                hypernym = self.lexicon.hypernyms[thing.noun.group]
-                if thing.noun != hypernym:
-                    details.append(partial(_changed, part=part, noun=hypernym))
-                if thing.adjectives:
-                    details.append(partial(_changed, part=part, adjectives=()))
-                if thing.number not in ("", INDEFINITE):
-                    details.append(partial(_changed, part=part, number=INDEFINITE))
-        return details + ([partial(replace, place=None)] if scene.place else [])
+        details: list[Change] = [lambda premise: Event(general, premise.roles)] if scene.verb != general else []
+        for role, thing in scene.roles.items():
+            plain = {"noun": self._general(thing.noun), "adjectives": (), "number": thing.number and INDEFINITE}
+            more = (name for name, value in plain.items() if getattr(thing, name) != value)
+            details += [partial(_changed, role=role, **{name: plain[name]}) for name in more]
+        return details + [lambda premise: premise.having("ARGM-LOC", None)] * ("ARGM-LOC" in scene.roles)
 
     # Contradictions of the hypothesis.
 
     def _opposed(self, premise: Event, hypothesis: Event) -> Event:
         """The premise with one part changed so that it contradicts the hypothesis."""
         frame = hypothesis.frame
-        parts = ["verb"] * bool(self._others(hypothesis)) + ["subject"] + ["object"] * bool(frame.object)
-        part = self.chance.one_of(parts)
-        if part == "verb":
+        role = self.one_of([""] * bool(self._others(hypothesis)) + [slot.label for slot in frame.slots])
+        if not role:
             return self._doing_another(premise, hypothesis)
-        said = getattr(hypothesis, part)
-        if said.number not in ("", INDEFINITE) and self.chance.happens(0.5):
-            return _changed(premise, part, number=self._number(said.number))
-        if said.adjectives and self.chance.happens(0.6):
-            return _changed(premise, part, adjectives=(self._opposite(*said.adjectives),))
-        sister = self._sister(said.noun, frame.object.classes if part == "object" and frame.object else ())
-        return _changed(premise, part, noun=sister) if sister else self._opposed(premise, hypothesis)
+        said = hypothesis.roles[role]
+        if said.number not in ("", INDEFINITE) and self.happens(0.5):
+            return _changed(premise, role, number=self._another(WORDS["numbers"], said.number))
+        if said.adjectives and self.happens(0.6):
+            (adjective,) = said.adjectives
+            group = next(words for words in WORDS["adjectives"].values() if adjective in words.split())
+            return _changed(premise, role, adjectives=(self._another(group, adjective),))
+        # A noun of the same class, or of one that is allowed, that excludes the other one, in both of its senses.
+        general = said.noun == self._general(said.noun)
+        named = {said.noun.form, *(noun.form for noun in self.lexicon.nouns[said.noun.group].items if general)}
+        classes = _allowed(frame)[role] if general and role == "ARG1" else (said.noun.cls,)
+        pools = ([noun for noun in self.lexicon.nouns[cls].items if noun.form not in named] for cls in classes)
+        if not (filled := [pool for pool in pools if pool]):
+            return self._opposed(premise, hypothesis)
+        return _changed(premise, role, noun=Ranked(self.one_of(filled), flat=12).draw(self))
+
+    def _another(self, words: str, said: str) -> str:
+        return self.one_of([word for word in words.split() if word != said])
 
     def _doing_another(self, premise: Event, hypothesis: Event) -> Event:
         """The subject does something else."""
-        frame = self.chance.one_of(self._others(hypothesis))
+        frame = self.one_of(self._others(hypothesis))
         target = self._object(frame)
         known = {verb.lemma for verb in self.lexicon.verbs[hypothesis.frame.name].items}
-        while (verb := self.lexicon.verbs[frame.name].draw(self.chance)).lemma in known:
+        while (verb := self.lexicon.verbs[frame.name].draw(self)).lemma in known:
             pass
-        return replace(premise, verb=verb, object=target)
+        return Event(verb, {**premise.roles, "ARG1": target})
 
     def _others(self, scene: Event) -> list[Frame]:
         """The actions that exclude the scene's."""
         name, kind = scene.frame.name, scene.subject.noun.cls
-        return [f for f in self._actions if {name, f.name} in EXCLUDED and kind in f.subject.classes]
-
-    def _opposite(self, adjective: str) -> str:
-        group = next(words.split() for words in WORDS["adjectives"].values() if adjective in words.split())
-        return self.chance.one_of([other for other in group if other != adjective])
-
-    def _sister(self, noun: Noun, allowed: Sequence[str]) -> Noun | None:
-        """A noun of the same class, or of one that is allowed, that excludes the given one, in both of its senses."""
-        general = noun == self.lexicon.hypernyms[noun.group]
-        named = {noun.form} | ({one.form for one in self.lexicon.nouns[noun.group].items} if general else set())
-        pools = []
-        for cls in allowed if general and allowed else (noun.cls,):
-            others = [other for other in self.lexicon.nouns[cls].items if other.form not in named]
-            pools.append([other for other in others if not (general and other.group == noun.group)])
-        pools = [pool for pool in pools if pool]
-        return Ranked(self.chance.one_of(pools), flat=12).draw(self.chance) if pools else None
+        return [f for f in self.lexicon.actions if {name, f.name} in EXCLUDED and kind in f.subject.classes]

@@ -1,15 +1,21 @@
-"""Recorded runs as one tidy table for pandas: `elmo_bench.results()`."""
+"""Recorded runs as the rows of one table, `elmo_bench.results()`, and the settings by which all else selects them.
+
+Tables, findings, pictures, gains and the groups of W&B find their runs by `fits`: those that have a setting and, of
+what their task's configuration says, change nothing else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from elmo_bench.configuration import pages, tables
+from elmo_bench.configuration.tables import Setting
 from elmo_bench.records import store
-from elmo_bench.records.record import Record
-from elmo_bench.records.run_names import changes_in_words
+from elmo_bench.records.record import Record, Started
+from elmo_bench.records.run_names import changes_in_words, label_of
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 
@@ -18,6 +24,10 @@ if TYPE_CHECKING:
 
 COLUMNS = ["task", "scale", "arm", "variant", "vectors", "bilm", "data", "seed", "split", "metric", "headline", "value",
            "group", "run"]  # fmt: skip
+ELMO = ("elmo", "bilm")  # blocks that a baseline does not have
+CHOSEN = ("vectors", "bilm")  # what users choose for both arms
+CONTEXT_FREE: Setting = {"elmo.layers": 0}  # the controls of conf/sweep/context.yaml
+UNTRAINED: Setting = {"bilm": "untrained"}
 
 
 def results(folder: str | PathLike[str] | None = None, headline_only: bool = False) -> DataFrame:
@@ -49,13 +59,96 @@ def frame_of(records: Iterable[Record]) -> DataFrame:
     """The table of some records; its columns as `results` describes them."""
     from pandas import DataFrame
 
+    runs = rows_of(records).explode("scores", ignore_index=True)
+    scores = DataFrame(runs.scores.tolist(), columns=COLUMNS[8:12])
+    return runs.join(scores).reindex(columns=COLUMNS).astype({"headline": bool})
+
+
+def rows_of(records: Iterable[Record]) -> DataFrame:
+    """A row for each run: what `results` says of it, what else tells groups of runs apart, and its record.
+
+    Further columns: label (its arm and changes in words), weights and inputs (digests of the biLM and of data), scores
+    (split, metric, headline and value of each), record.
+    """
+    from pandas import DataFrame
+
     rows = [
-        (run.task, run.scale, run.arm, variant, run.vectors, run.bilm_name, data, run.seed, split, metric,
-         metric == run.monitor, float(value), run.group, run.run)
+        (run.task, run.scale, run.arm, variant, run.vectors, run.bilm_name, " ".join(run.own_data.values()), run.seed,
+         run.group, run.run, label_of(run), str(run.weights), run.data_sha256, scores, run)
         for run in records
         for variant in [" ".join(f"{key}={words}" for key, words in changes_in_words(run.variant).items())]
-        for data in [" ".join(run.own_data.values())]
-        for split, metrics in run.metrics.items()
-        for metric, value in metrics.items()
+        for scores in [[(split, metric, metric == run.monitor, float(value))
+                        for split, metrics in run.metrics.items() for metric, value in metrics.items()]]
     ]  # fmt: skip
-    return DataFrame(rows, columns=COLUMNS).astype({"headline": bool})
+    return DataFrame(rows, columns=[*COLUMNS[:8], *COLUMNS[-2:], "label", "weights", "inputs", "scores", "record"])
+
+
+def fits(run: Started, setting: Setting) -> bool:
+    """Whether a run has a setting, and all else as its task's configuration has it.
+
+    A setting has values of `arm` (+ELMo, unless it says baseline), `vectors`, `bilm` and other dotted keys.
+    """
+    wanted = normal(setting, run.scale)
+    if run.arm != wanted.pop("arm", "elmo") or not run.variant.keys() <= wanted.keys():
+        return False
+    return all(value(run, key) == each for key, each in wanted.items())
+
+
+def normal(setting: Setting, scale: str) -> Setting:
+    """A setting without the keys that change nothing: `arm=elmo`, the scale's own biLM, ELMo's keys of a baseline."""
+    if setting.get("arm") == "baseline" or setting.get("elmo.where") == "none":
+        kept = {key: each for key, each in setting.items() if key.partition(".")[0] not in (*ELMO, "arm")}
+        return kept | {"arm": "baseline"}
+    kept = {key: each for key, each in setting.items() if (key, each) != ("arm", "elmo")}
+    if "bilm" in kept and kept["bilm"] == pages.written("scale", scale, "bilm"):
+        del kept["bilm"]
+    return kept
+
+
+def in_words(setting: Setting) -> str:
+    """A setting as the head of a column: "+ELMo" for the task's configuration itself, else what one types."""
+    if setting == {"arm": "baseline"}:
+        return "baseline"
+    return " ".join(f"{key}={value}" for key, value in setting.items()) or "+ELMo"
+
+
+def value(run: Started, key: str) -> Any:
+    """The value that a run has of a dotted key; None if it has none."""
+    if key in run.variant:
+        return run.variant[key]
+    if key in ("vectors", "fraction"):
+        return getattr(run, key)
+    found: Any = run.config
+    for part in key.split("."):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found
+
+
+def rest(run: Started, keys: Container[str]) -> dict[str, Any]:
+    """What a run changes of its task's configuration besides these keys."""
+    return {key: each for key, each in run.variant.items() if key not in keys}
+
+
+def table_of(run: Started) -> str:
+    """The name of the first table in which a run stands, Table 1 first; "others" for a run in none.
+
+    Any source of layers and any word vectors may stand in Table 1, which compares two runs that have the same.
+    """
+    for sweep in tables.sweeps():
+        if any(fits(run, setting) for setting in tables.table(sweep).settings):
+            return sweep
+    return "others" if rest(run, CHOSEN) else "table1"
+
+
+def is_main(run: Started, random: bool = False) -> bool:
+    """Whether it is of the paper's comparison: its task's configuration, with any pre-trained word vectors and biLM.
+
+    With `random`: whether it is of the same comparison without pre-trained word vectors.
+    """
+    plain = run.from_bilm and run.variant.get("bilm") not in ("untrained", "tuned") and not rest(run, CHOSEN)
+    return plain and random == (run.variant.get("vectors") == "random")
+
+
+def is_context_control(run: Started) -> bool:
+    """Whether it is a control of the paper's comparison: ELMo without context, or of an untrained biLM."""
+    return fits(run, CONTEXT_FREE) or fits(run, UNTRAINED)

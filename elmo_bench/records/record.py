@@ -227,6 +227,11 @@ class Record(Started):
         return DIGEST.findall(json_text.dumps([self.settings.get("vectors"), words.get("path")]))
 
     @property
+    def inputs(self) -> tuple[str, ...]:
+        """The digests of its data and of its files of word vectors: runs that have the same ones compare."""
+        return self.data_sha256, *self.vector_files
+
+    @property
     def dev_scores(self) -> list[float]:
         """The monitored metric on dev after every epoch, in percent."""
         return self.history[f"dev.{self.monitor}"]

@@ -25,15 +25,12 @@ def label(where: str, variant: Mapping[str, Any]) -> str:
 
 
 def _changes(variant: Mapping[str, Any]) -> str:
-    return ", ".join(_change(key, words) for key, words in changes_in_words(variant).items() if key != "elmo.where")
-
-
-def _change(key: str, words: str) -> str:
-    if key == "vectors":
-        return f"{words} vectors"
-    if key == "bilm":
-        return f"biLM {words}"
-    return f"{key.removeprefix('elmo.')}={words}"
+    known = {"vectors": "{} vectors", "bilm": "biLM {}"}
+    changes = {key: words for key, words in changes_in_words(variant).items() if key != "elmo.where"}
+    return ", ".join(
+        known[key].format(words) if key in known else f"{key.removeprefix('elmo.')}={words}"
+        for key, words in changes.items()
+    )
 
 
 def changes_in_words(variant: Mapping[str, Any]) -> dict[str, str]:

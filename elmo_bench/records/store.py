@@ -133,11 +133,3 @@ def whole(records: Sequence[Record]) -> list[Record]:
     if left := len(records) - len(kept):
         print(f"left out: {left} run{'s' * (left > 1)} with trainer.limit_batches, trained on a part", file=sys.stderr)
     return kept
-
-
-def grouped(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """Runs that differ only in their seed, sorted by seed."""
-    groups: dict[str, list[Record]] = {}
-    for record in records:
-        groups.setdefault(record.group, []).append(record)
-    return {key: sorted(group, key=lambda record: record.seed) for key, group in groups.items()}

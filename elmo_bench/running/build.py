@@ -17,8 +17,7 @@ from elmo_bench.layers.build import open_source
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import LayersSource
 from elmo_bench.running.blocks import GIVEN
-from elmo_bench.system.errors import UserError
-from elmo_bench.system.exhaustion import explained
+from elmo_bench.system.errors import UserError, explained
 from elmo_bench.system.machine import unseen_gpu
 from elmo_bench.task import Head, Reader
 

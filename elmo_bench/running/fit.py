@@ -26,8 +26,7 @@ from elmo_bench.running.faults import SMALLER
 from elmo_bench.running.module import BenchModule
 from elmo_bench.running.ranks import ALONE, Environment, Rank
 from elmo_bench.running.tracking import lightnings
-from elmo_bench.system.errors import UserError
-from elmo_bench.system.exhaustion import explained
+from elmo_bench.system.errors import UserError, explained
 from elmo_bench.system.machine import cores, keep_freed_memory
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from elmo_bench.configuration import composing, pages, schema  # noqa: F401  (pages explains Hydra's errors)
+from elmo_bench.configuration import schema
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.identity import makers
 from elmo_bench.identity.arms import own_files, variant
@@ -21,34 +20,10 @@ from elmo_bench.identity.missing import check_files
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import label, run_name, summary, title
+from elmo_bench.records.wandb_runs import SWEEP, of_record
 from elmo_bench.system import machine
-from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.disk import writing
 from elmo_bench.system.storage.locks import held
-from elmo_bench.system.terminal import console
-from elmo_bench.system.wandb_runs import SWEEP
-
-if TYPE_CHECKING:
-    from elmo_bench.running.tracking import Typed
-
-
-def train_task(task: str = "ner", overrides: Sequence[str] = ()) -> Record:
-    """`elmo_bench.train`: the record of a run, as `elmo-bench train task=TASK OVERRIDES` makes it or finds it.
-
-    Args:
-        task: a file in conf/task/.
-        overrides: as typed after the command, such as ["arm=baseline", "scale=open", "seed=2"].
-
-    Raises:
-        UserError: a key or a configuration file that does not exist, and all that `train` raises.
-    """
-    try:
-        return train(composing.compose([f"task={task}", *overrides]))
-    except Exception as error:
-        message = None if isinstance(error, UserError) else console.explain(error)
-        if message is None:
-            raise
-        raise UserError(message) from error
 
 
 def train(cfg: DictConfig) -> Record:
@@ -83,16 +58,14 @@ def _recorded(run: RunConfig, path: Path, why: str) -> Record:
     """The record that a run has; a line says why it is not trained."""
     record = store.read(path)
     print(f"{title(record)}: recorded on {record.finished[:10]}, {why}", flush=True)
-    if run.logger.wandb is not None and os.environ.get(SWEEP):
-        from elmo_bench.running.tracking import again
-
-        again(run, record)
+    if run.logger.wandb is not None and os.environ.get(SWEEP):  # the agent has started a run, which needs its metric
+        of_record(record, store.work(run.results_root, record.scale, record.task, record.run), run.logger.wandb)
     return record
 
 
 def _smoke(cfg: DictConfig) -> Record:
     """What a run on a few batches would record (`trainer.fast_dev_run`); nothing stays but what runs share."""
-    from elmo_bench.running.run import run_once
+    from elmo_bench.running.run import checked, run_once
 
     with TemporaryDirectory() as folder:
         cfg.results_root, cfg.logger.wandb = folder, None
@@ -100,7 +73,7 @@ def _smoke(cfg: DictConfig) -> Record:
         check_files(run)
         described = describe(run, Identity(run), cfg)
         _tell_of_data(run, described)
-        typed = _check(run, Path(folder))._replace(loggers=[])
+        typed = checked(run, Path(folder))._replace(loggers=[])
         record, _ = run_once(run, described, makers.make(run), typed)
     print(f"{title(record)}: trained and scored on a few batches ({summary(record)}); nothing is recorded", flush=True)
     return record
@@ -135,10 +108,10 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     """Under the lock of the run's work folder."""
     from elmo_bench.records import items
     from elmo_bench.running import unfinished
-    from elmo_bench.running.run import run_once
+    from elmo_bench.running.run import checked, run_once
 
     unfinished.check_place(folder)
-    typed = _check(run, folder)
+    typed = checked(run, folder)
     if run.force and not unfinished.is_restarted(folder):
         unfinished.start_anew(folder)
     with machine.preparing("files"):
@@ -153,26 +126,3 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
         (folder / part).unlink(missing_ok=True)
     print(f"{title(record)}: {summary(record)}; {path}", flush=True)
     return replace(record, path=path)
-
-
-def _check(run: RunConfig, folder: Path) -> Typed:
-    """The callbacks and loggers that were typed, once all that was typed has been checked, before anything is prepared.
-
-    Raises:
-        UserError: a block of the task, a callback, a logger or the machine cannot be used.
-    """
-    from elmo_bench.running.blocks import check_blocks, rehearse
-    from elmo_bench.running.fit import check_machine, make_trainer, set_up
-    from elmo_bench.running.tracking import Typed, callbacks_typed, check_watched, further_loggers
-
-    check_blocks(run.task)
-    device = check_machine(run.trainer)
-    if (fewest := run.trainer.min_epochs or 0) > (most := run.task.fit.epochs):
-        raise UserError(f"trainer.min_epochs={fewest}: more than task.fit.epochs={most}; lower it, or raise that")
-    set_up(run.trainer)
-    rehearse(run.task, device)
-    callbacks = callbacks_typed(run)
-    check_watched(run, callbacks)
-    mine = [*callbacks.values()]
-    make_trainer(run.task, run.trainer, folder, mine, logger=False)  # raises for what Lightning does not take
-    return Typed(mine, further_loggers(run, folder))

@@ -88,7 +88,7 @@ def started(size: int, task: dict[str, Any], folder: Path) -> Iterator[Rank]:
         return
     rank = Rank(0, size, find_free_network_port())
     others = [_start(rank._replace(number=number), task, folder) for number in range(1, size)]
-    watch = RankWatch(others)
+    watch = RankWatch(others, folder)
     try:
         yield rank
         for other in others:
@@ -97,11 +97,11 @@ def started(size: int, task: dict[str, Any], folder: Path) -> Iterator[Rank]:
     except UserError:  # of this rank: it says what is wrong
         raise
     except Exception as error:
-        if (broken := watch.broken(wait=True)) is None:
+        if (broken := watch.broken(wait=5.0)) is None:
             raise
-        raise _ended(broken + 1, others[broken], folder) from error
+        raise broken from error
     finally:
-        watch.stop()
+        watch.stopped.set()
         for other in others:
             other.kill()
             other.wait()
@@ -135,33 +135,26 @@ def _ended(number: int, process: subprocess.Popen[bytes], folder: Path) -> UserE
 class RankWatch:
     """Watches the other ranks: where rank 0 waits for one that has ended, and does not notice, the process is ended."""
 
-    def __init__(self, others: list[subprocess.Popen[bytes]]):
-        self.others, self._stopped = others, threading.Event()
+    def __init__(self, others: list[subprocess.Popen[bytes]], folder: Path):
+        self.others, self.folder, self.stopped = others, folder, threading.Event()
         threading.Thread(target=self._work, daemon=True).start()
 
-    def broken(self, wait: bool = False) -> int | None:
-        """The index of a rank that ended with an error; with `wait`, a rank may take a moment to end."""
-        until = time.monotonic() + (5 if wait else 0)
+    def broken(self, wait: float = 0.0) -> UserError | None:
+        """What to say of a rank that ended with an error; it may take some seconds to end."""
+        until = time.monotonic() + wait
         while True:
-            for index, other in enumerate(self.others):
+            for number, other in enumerate(self.others, start=1):
                 if other.poll():
-                    return index
+                    return _ended(number, other, self.folder)
             if time.monotonic() >= until:
                 return None
             time.sleep(POLL)
 
-    def stop(self) -> None:
-        self._stopped.set()
-
     def _work(self) -> None:
-        while not self._stopped.wait(POLL):
-            if (broken := self.broken()) is not None:
-                if not self._stopped.wait(GRACE):
-                    code = self.others[broken].returncode
-                    print(f"error: the process of device {broken + 1} ended ({code}); running the command again "
-                          "resumes the run", file=sys.stderr, flush=True)  # fmt: skip
-                    os._exit(UserError.status if code == UserError.status else Interrupted.status)
-                return
+        while not self.stopped.wait(POLL):
+            if (broken := self.broken()) and not self.stopped.wait(GRACE):
+                print(f"error: {broken}", file=sys.stderr, flush=True)
+                os._exit(broken.status)
 
 
 def gathered(value: Any) -> list[Any]:

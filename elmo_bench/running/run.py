@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytorch_lightning as pl
 from datasets import DatasetDict
 from hydra.utils import instantiate
+from pytorch_lightning.loggers import Logger
 
 from elmo_bench.configuration.schema import Plain, RunConfig
 from elmo_bench.embedding.vectors import WordsUsed, look_up
@@ -17,25 +18,44 @@ from elmo_bench.metrics.items import Items
 from elmo_bench.records import items, store
 from elmo_bench.records.record import Record
 from elmo_bench.running import ranks, unfinished
+from elmo_bench.running.blocks import check_blocks, rehearse
 from elmo_bench.running.build import build, layers_source
 from elmo_bench.running.callbacks import KeepBest
 from elmo_bench.running.data import Data, load, passes, stored_layers
 from elmo_bench.running.faults import SMALLER
-from elmo_bench.running.fit import fit, interruptible, make_trainer, set_up
+from elmo_bench.running.fit import check_machine, fit, interruptible, make_trainer, set_up
 from elmo_bench.running.module import BenchModule
 from elmo_bench.running.ranks import Rank
 from elmo_bench.running.record import Description, make_record
-from elmo_bench.running.tracking import NOTHING, Tracking, Typed, callbacks_typed, tracking
+from elmo_bench.running.tracking import Tracking, check_watched, made, tracking
 from elmo_bench.system import machine
-from elmo_bench.system.errors import UserError
-from elmo_bench.system.exhaustion import explained
+from elmo_bench.system.errors import UserError, explained
 from elmo_bench.task import Reader
 
 IMPORTS = time.process_time()  # CPU seconds until a process can train
 
 
+def checked(run: RunConfig, folder: Path) -> Tracking:
+    """The callbacks and loggers that were typed, once all that was typed has been checked, before anything is prepared.
+
+    Raises:
+        UserError: a block of the task, a callback, a logger or the machine cannot be used.
+    """
+    check_blocks(run.task)
+    device = check_machine(run.trainer)
+    if (fewest := run.trainer.min_epochs or 0) > (most := run.task.fit.epochs):
+        raise UserError(f"trainer.min_epochs={fewest}: more than task.fit.epochs={most}; lower it, or raise that")
+    set_up(run.trainer)
+    rehearse(run.task, device)
+    callbacks = made("callbacks", run.callbacks, pl.Callback)
+    check_watched(run, callbacks)
+    mine = [*callbacks.values()]
+    make_trainer(run.task, run.trainer, folder, mine, logger=False)  # raises for what Lightning does not take
+    return Tracking([*made("logger.more", run.logger.more, Logger, save_dir=str(folder)).values()], mine)
+
+
 def run_once(
-    run: RunConfig, described: Description, vectors: Path | None = None, typed: Typed | None = None
+    run: RunConfig, described: Description, vectors: Path | None, typed: Tracking
 ) -> tuple[Record, dict[str, Items]]:
     """Trains or resumes training, selects the best epoch on dev, tests it; returns record and per-example results.
 
@@ -51,8 +71,8 @@ def run_once(
     started = time.perf_counter()
     folder = store.work(run.results_root, run.scale.name, run.task.name, described.identity.run).absolute()
     began = time.process_time()
-    prepared, made = prepare(run, vectors, described.config), machine.prepared()
-    start = IMPORTS + time.process_time() - began - made["layers"]
+    prepared, spent = prepare(run, vectors, described.config), machine.prepared()
+    start = IMPORTS + time.process_time() - began - spent["layers"]
     keep = KeepBest(folder)
     others = {"config": described.config, "folder": str(folder), "vectors": None if vectors is None else str(vectors)}
     with tracking(run, described, folder, typed) as tracked:
@@ -61,20 +81,20 @@ def run_once(
         module = prepared.module
         outside = time.perf_counter() - started - sum(epoch["seconds"] for epoch in module.history[earlier:])
         device = trainer.strategy.root_device.type
-        preparing = {"start": round(start, 1), **made}
+        preparing = {"start": round(start, 1), **spent}
         record = make_record(run, described, module, keep, outside, device, prepared.words, preparing)
         scored = items.collect(folder, module.test_items)
         try:
             items.check(scored, record.metrics, module.make_metric().from_totals)
         except ValueError as error:
             raise UserError(f"{error}; are its files of another run? {unfinished.REMEDY}", folder) from error
-        tracked.conclude(record, scored, folder / items.PREDICTIONS)
+        tracked.run.conclude(record, scored["test"], folder / items.PREDICTIONS)
     return record, scored
 
 
 def follow(run: RunConfig, folder: Path, rank: Rank, vectors: Path | None = None) -> None:
     """The part of a further rank in the same run: trains and scores its share of the batches, and writes nothing."""
-    own = NOTHING._replace(callbacks=[*callbacks_typed(run).values()])
+    own = Tracking(callbacks=[*made("callbacks", run.callbacks, pl.Callback).values()])
     fit_and_test(run, prepare(run, vectors, rank=rank), KeepBest(folder), own, rank)
 
 

@@ -6,23 +6,16 @@ import hashlib
 import shutil
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
-from typing import IO, NamedTuple
+from typing import IO
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.disk import writing
 from elmo_bench.system.storage.hashing import sha256
 from elmo_bench.system.storage.integrity import UNREADABLE
-
-
-class _Member(NamedTuple):
-    name: str  # in the archive
-    size: int  # bytes, unpacked
-    plain: bool  # whether it is a file, and no link or device
-    open: Callable[[], IO[bytes] | None]
 
 
 def unpack(archive: Path, folder: Path, patterns: Sequence[str], limit: int) -> None:
@@ -38,58 +31,46 @@ def unpack(archive: Path, folder: Path, patterns: Sequence[str], limit: int) -> 
         UserError: the archive is damaged, holds too much, or a member that matches would leave the folder or is a link;
             the disk is full, or may not be written.
     """
+    most = limits.RATIO * archive.stat().st_size
     try:
-        most = limits.RATIO * archive.stat().st_size
-        for member, path in _paths(archive):
-            most -= member.size
+        for path, size, content in _members(archive):
+            most -= size
             if most < 0:
                 raise UserError(f"unpacks to over {limits.RATIO} times its size", archive)
             if not any(fnmatchcase(path, pattern) for pattern in patterns):
                 continue
-            limit -= member.size
+            limit -= size
             if limit < 0:
                 raise UserError("holds more than its file in conf/data allows", archive)
-            _write(member, _inside(folder, path, archive), archive)
+            parts = PurePosixPath(path).parts
+            if not parts or path.startswith("/") or ".." in parts or "\\" in path or ":" in parts[0]:
+                raise UserError(f"{path!r} in it would be unpacked outside its folder; nothing of it is used", archive)
+            if content is None:
+                raise UserError(f"{path!r} in it is a link or a device, where a file is expected", archive)
+            target = folder.joinpath(*parts)
+            with writing(target):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with open(target, "wb") as file:
+                    shutil.copyfileobj(content, file)
+            if target.stat().st_size != size:
+                raise UserError(f"{path!r} in it is not as long as announced", archive)
     except (*UNREADABLE, tarfile.TarError) as error:
         raise UserError(f"cannot be unpacked ({error or type(error).__name__}); is it damaged?", archive) from None
 
 
-def _paths(archive: Path) -> Iterator[tuple[_Member, str]]:
-    """The members, folders left out, and their paths as the patterns see them."""
-    if archive.suffix == ".zip":
+def _members(archive: Path) -> Iterator[tuple[str, int, IO[bytes] | None]]:
+    """The members but for folders: path as the patterns see it, unpacked bytes, content; None of a link or device."""
+    if ".zip" in archive.suffixes:
         with zipfile.ZipFile(archive) as packed:
             for info in packed.infolist():
                 if not info.is_dir():
-                    yield (
-                        _Member(info.filename, info.file_size, True, lambda info=info: packed.open(info)),
-                        info.filename,
-                    )
+                    with packed.open(info) as content:
+                        yield info.filename, info.file_size, content
         return
     with tarfile.open(archive, "r:gz") as packed:
         for info in packed:
             if not info.isdir():
-                member = _Member(info.name, info.size, info.isreg(), lambda info=info: packed.extractfile(info))
-                yield member, info.name.partition("/")[2]
-
-
-def _inside(folder: Path, path: str, archive: Path) -> Path:
-    """Where a member goes. Raises `UserError` if that is not below the folder."""
-    parts = PurePosixPath(path).parts
-    if not parts or path.startswith("/") or ".." in parts or "\\" in path or ":" in parts[0]:
-        raise UserError(f"{path!r} in it would be unpacked outside its folder; nothing of it is used", archive)
-    return folder.joinpath(*parts)
-
-
-def _write(member: _Member, target: Path, archive: Path) -> None:
-    content = member.open() if member.plain else None
-    if content is None:
-        raise UserError(f"{member.name!r} in it is a link or a device, where a file is expected", archive)
-    with content, writing(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with open(target, "wb") as file:
-            shutil.copyfileobj(content, file)
-    if target.stat().st_size != member.size:
-        raise UserError(f"{member.name!r} in it is not as long as announced", archive)
+                yield info.name.partition("/")[2], info.size, packed.extractfile(info) if info.isreg() else None
 
 
 def content_digest(folder: Path, patterns: Sequence[str]) -> str:

@@ -25,6 +25,8 @@ CHUNK = 1 << 18  # bytes
 CONNECT = 10.0  # seconds to wait for a connection
 PASSING = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS, *range(500, 600)}  # may be gone a moment later
 
+SENT = HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT, HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE
+
 
 class Patience(NamedTuple):
     """When an attempt is given up, and when all are.
@@ -98,12 +100,19 @@ def _attempt(url: str, part: Path, limit: int, stall: float) -> None:
     headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={start}-"} if start else {})}
     try:
         with requests.get(url, headers=headers, stream=True, timeout=(CONNECT, stall)) as response:
-            if _from_the_beginning(response, start):
-                part.unlink(missing_ok=True)
+            steps = [each.url for each in (*response.history, response)]
+            if urlsplit(url).scheme == "https" and (plain := [one for one in steps if urlsplit(one).scheme != "https"]):
+                raise UserError(f"{url}: leads to {plain[0]}, which is not encrypted")
+            status, sent = response.status_code, response.headers.get("Content-Range", "")
+            if status in PASSING:
+                raise _Interrupted(f"the server answers {status} {response.reason}")
+            if status not in SENT:
+                raise UserError(f"{url}: the server answers {status} {response.reason}")
+            if status != HTTPStatus.PARTIAL_CONTENT or not sent.startswith(f"bytes {start}-"):
+                part.unlink(missing_ok=True)  # the whole file comes, or will have to, though its rest was asked for
                 start = 0
-            if response.status_code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
                 raise _Interrupted("the server refuses to go on where the file ended")
-            _check(url, response)
             _receive(url, response, part, start, limit)
     except requests.exceptions.InvalidSchema as error:
         raise UserError(f"{url}: leads to an address that is neither http nor https ({error})") from None
@@ -111,49 +120,25 @@ def _attempt(url: str, part: Path, limit: int, stall: float) -> None:
         raise _Interrupted(_reason(error)) from None
 
 
-def _from_the_beginning(response: requests.Response, start: int) -> bool:
-    """Whether the server sends the whole file, or will have to, though its rest was asked for."""
-    if response.status_code == HTTPStatus.PARTIAL_CONTENT:
-        return not response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
-    return response.status_code in (HTTPStatus.OK, HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE)
-
-
-def _check(url: str, response: requests.Response) -> None:
-    steps = [each.url for each in (*response.history, response)]
-    if urlsplit(url).scheme == "https" and (plain := [step for step in steps if urlsplit(step).scheme != "https"]):
-        raise UserError(f"{url}: leads to {plain[0]}, which is not encrypted")
-    if response.status_code in PASSING:
-        raise _Interrupted(f"the server answers {response.status_code} {response.reason}")
-    if response.status_code not in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT):
-        raise UserError(f"{url}: the server answers {response.status_code} {response.reason}")
-
-
 def _receive(url: str, response: requests.Response, part: Path, start: int, limit: int) -> None:
     """Appends the body, which must have the length that the server announced."""
     announced = response.headers.get("Content-Length", "")
     total = start + int(announced) if announced.isdecimal() else None
-    if total is not None and total > limit:
-        raise _too_large(url, limit)
-    with open(part, "ab") as file, _progress() as progress:
+    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn()
+    console, hidden = Console(stderr=True), not sys.stderr.isatty()
+    with (
+        open(part, "ab") as file,
+        Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=hidden) as progress,
+    ):
         task = progress.add_task(part.name.removesuffix(".part"), total=total, completed=start)
         while chunk := response.raw.read1(CHUNK, decode_content=False):  # what is there: a stall loses nothing
-            if file.tell() + len(chunk) > limit:
+            if max(total or 0, file.tell() + len(chunk)) > limit:
                 part.unlink()
-                raise _too_large(url, limit)
+                raise UserError(f"{url}: more than the {limit:,} bytes that conf/data allows; is this the right file?")
             file.write(chunk)
             progress.advance(task, len(chunk))
     if total is not None and _size(part) != total:
         raise _Interrupted(f"the connection ended after {_size(part):,} of {total:,} bytes")
-
-
-def _too_large(url: str, limit: int) -> UserError:
-    return UserError(f"{url}: more than the {limit:,} bytes that conf/data allows; is this the right file?")
-
-
-def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    hidden = not sys.stderr.isatty()
-    return Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True, disable=hidden)
 
 
 def _reason(error: Exception) -> str:

@@ -46,13 +46,13 @@ def obtain(source: Source, places: SourcePlaces) -> Path:
         if folder is None:
             raise UserError(f"needed here: {_wrong_folder(source, places.downloads.parent)}", places.downloads.parent)
         return folder
-    if source.url is not None:
-        return _single(source, places)
-    offline = places.offline / source.name if places.offline else None
-    for folder in filter(None, (offline, places.downloads / source.name)):
-        if folder.is_dir() and _wrong_folder(source, folder) is None:
+    root = places.offline or places.downloads
+    for folder in (root / source.folder, places.downloads / source.folder):
+        if source.url is None and folder.is_dir() and _wrong_folder(source, folder) is None:
             return folder
-    return _archive(source, places) if source.members else _files(source, places)
+    for name, (url, digest) in source.downloads().items():
+        _fetch(name, url, digest, source, places)
+    return (places.downloads if source.members else root) / source.folder
 
 
 def made_folder(source: Source, places: SourcePlaces) -> Path | None:
@@ -73,61 +73,36 @@ def missing(sources: Iterable[Source], offline: Path) -> list[str]:
     ]
 
 
-def _single(source: Source, places: SourcePlaces) -> Path:
-    """The folder of a file with an address of its own, or of what is needed of it if it is an archive."""
-    path = _fetched(source.name, source, places)
-    if not source.members:
-        return path.parent
-    folder = places.downloads / f"{source.name}.unpacked"
-    shutil.rmtree(folder, ignore_errors=True)
-    unpack(path, folder, source.members, source.limit)
-    return folder
+def _fetch(name: str, url: str, digest: str | None, source: Source, places: SourcePlaces) -> None:
+    """One file of a source, unless it is there: from the mirror, if that has the right one, else from its address.
 
+    An archive is unpacked.
+    """
 
-def _files(source: Source, places: SourcePlaces) -> Path:
-    for name in source.downloads():
-        _fetched(name, source, places)
-    return (places.offline or places.downloads) / source.name
+    def wrong(path: Path) -> Problem:
+        problem = _wrong_file(path, digest)
+        if problem or not source.members:
+            return problem
+        folder = places.downloads / source.folder
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            unpack(path, folder, source.members, source.limit)
+        except UserError as error:
+            return error.message
+        return _wrong_folder(source, folder) if source.url is None else None
 
-
-def _archive(source: Source, places: SourcePlaces) -> Path:
-    name = f"{source.name}.tar.gz"
-    path = _fetched(name, source, places)
-    if wrong := _wrong_archive(source, path, places.downloads / source.name):
-        if places.offline is None:
-            path.unlink()
-        raise UserError(wrong, path)
-    return places.downloads / source.name
-
-
-def _fetched(name: str, source: Source, places: SourcePlaces) -> Path:
-    """One file of a source, as it comes from a server, checked as far as its digest is known."""
-    url, digest = source.downloads()[name]
     path = (places.offline or places.downloads) / name
-    wrong = _wrong_file(path, digest) if path.is_file() else f"no such file; get it from {url}"
-    if wrong is None:
-        return path
+    problem = wrong(path) if path.is_file() else f"no such file; get it from {url}"
+    if problem is None:
+        return
     if places.offline is not None:
-        raise UserError(wrong, path)
-    _download(name, url, digest, source, places)
-    return path
-
-
-def _download(name: str, url: str, digest: str | None, source: Source, places: SourcePlaces) -> None:
-    """From the mirror, if there is one and it has the right file, else from the public address."""
-
-    def accept(part: Path) -> Problem:
-        if source.members and source.url is None:
-            return _wrong_archive(source, part, places.downloads / source.name)
-        return _wrong_file(part, digest)
-
-    path = places.downloads / name
+        raise UserError(problem, path)
     mirrored = [] if places.mirror is None else [f"{places.mirror.rstrip('/')}/{name}"]
     for address in (*mirrored, url):
         print(f"fetching {address}", file=sys.stderr, flush=True)
         try:
-            download(address, path, source.limit, accept, places.patience)
-            return
+            download(address, path, source.limit, wrong, places.patience)
+            break
         except UserError as error:
             if address == url:
                 raise
@@ -151,13 +126,3 @@ def _wrong_folder(source: Source, folder: Path) -> Problem:
         if wrong := _wrong_file(folder / path, digest, content_sha256 if source.is_made else sha256):
             return f"{path}: {wrong}"
     return None
-
-
-def _wrong_archive(source: Source, archive: Path, folder: Path) -> Problem:
-    """Unpacks it as well, anew."""
-    shutil.rmtree(folder, ignore_errors=True)
-    try:
-        unpack(archive, folder, source.members, source.limit)
-    except UserError as error:
-        return error.message
-    return _wrong_folder(source, folder)

@@ -10,13 +10,14 @@ import hashlib
 import lzma
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 
 from hydra.utils import get_object
 
-from elmo_bench.sources.fetch import SourcePlaces, obtain
-from elmo_bench.sources.pages import DataSet, Given
+from elmo_bench.sources.fetch import SourcePlaces, made_folder, missing, obtain
+from elmo_bench.sources.pages import DataSet, Given, makers
 from elmo_bench.system import code
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.places import LICENCES
@@ -24,10 +25,32 @@ from elmo_bench.system.storage import integrity
 from elmo_bench.system.storage.disk import writing
 from elmo_bench.system.storage.files import replacing, write_bytes, write_text
 from elmo_bench.system.storage.hashing import content_sha256
-from elmo_bench.text.columns import Block, read_blocks
+from elmo_bench.text.columns import read_blocks
 from elmo_bench.text.conll2012 import find_files
 
 HEAD = "The data sets in this folder, their sources and licences. Keep this file with them, as most licences ask.\n"
+
+
+def with_needed(
+    chosen: Mapping[str, DataSet], known: Mapping[str, DataSet], roots: Mapping[str, Path], places: SourcePlaces
+) -> dict[str, DataSet]:
+    """The chosen data sets, behind those of whose files one of them is made, if these files are not here."""
+    wanted = [page for page in chosen.values() if not is_made(page, roots[page.root])]
+    absent = [one for page in wanted for one in page.sources.values() if one.is_made and not made_folder(one, places)]
+    needed = {name: page for source in absent for name, page in makers(known, source).items()}
+    return {**needed, **chosen}
+
+
+def made_or_checked(page: DataSet, root: Path, places: SourcePlaces) -> str:
+    """Makes a data set, unless it is there or has to be given, and says which. Raises `UserError` as `make`."""
+    if page.given is not None:
+        check_given(page.given, root)
+    elif not is_made(page, root):
+        if places.offline is not None and (absent := missing(page.sources.values(), places.offline)):
+            raise UserError("files are missing", faults=absent)
+        make(page, root, places)
+        return "made"
+    return "there, and as it should be"
 
 
 def is_made(page: DataSet, root: Path) -> bool:
@@ -128,23 +151,12 @@ def check_given(given: Given, root: Path) -> None:
 
 def count(path: Path) -> Counter[str]:
     """The documents, sentences and tokens of the column files below a folder; of one file, sentences and tokens."""
-    if not path.is_dir():
-        return _sum(read_blocks(path, widths="sentence"))
-    files = find_files(path)
-    return sum((_sum(read_blocks(file, comment="#", apart=True, widths="sentence")) for file in files), Counter())
-
-
-def _sum(blocks: Iterable[Block]) -> Counter[str]:
+    files, how = (find_files(path), {"comment": "#", "apart": True}) if path.is_dir() else ([path], {})
     found: Counter[str] = Counter()
-    for block in blocks:
+    for block in chain.from_iterable(read_blocks(file, widths="sentence", **how) for file in files):
         begun = any(comment.startswith("#begin document") for comment in block.comments)
         found.update(documents=begun, sentences=bool(block.rows), tokens=len(block.rows))
     return found
-
-
-def licences(pages: Mapping[str, DataSet]) -> str:
-    """A line for each data set."""
-    return "\n".join(f"{name}: {page.title}. Licence: {page.licence}" for name, page in pages.items())
 
 
 def write_licences(pages: Mapping[str, DataSet], added: Mapping[str, DataSet], roots: Mapping[str, Path]) -> None:
@@ -157,13 +169,10 @@ def write_licences(pages: Mapping[str, DataSet], added: Mapping[str, DataSet], r
     """
     entries = [HEAD]
     for name, page in pages.items():
-        if name in added or any((roots[page.root] / target).exists() for target in page.targets):
-            entries.append(_entry(name, page))
+        if name not in added and not any((roots[page.root] / target).exists() for target in page.targets):
+            continue
+        origins = [source.origin for source in page.sources.values()] or [page.given.get if page.given else ""]
+        lines = [f"{page.title} ({name})", f"  licence: {page.licence}", *(f"  source: {each}" for each in origins)]
+        lines += [f"  changes: {page.changes}", f"  files: {', '.join(page.targets) or 'not passed on'}", ""]
+        entries.append("\n".join(lines))
     write_text(roots["data_root"] / LICENCES, "\n".join(entries))
-
-
-def _entry(name: str, page: DataSet) -> str:
-    origins = [source.origin for source in page.sources.values()] or [page.given.get if page.given else ""]
-    lines = [f"{page.title} ({name})", f"  licence: {page.licence}", *(f"  source: {origin}" for origin in origins)]
-    lines += [f"  changes: {page.changes}", f"  files: {', '.join(page.targets) or 'not passed on'}"]
-    return "\n".join(lines) + "\n"

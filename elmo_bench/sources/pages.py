@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -33,10 +34,17 @@ class Source(Keys):
 
     @property
     def name(self) -> str:
-        """The folder or file that holds the source: NAME-COMMIT, as in GitHub's archives, or the file's own name."""
+        """Of the source as it is fetched: NAME-COMMIT, as in GitHub's archives, or the file's own name."""
         if self.url is not None:
             return PurePosixPath(urlsplit(self.url).path).name
         return f"{str(self.repository).rpartition('/')[2]}-{self.commit}"
+
+    @property
+    def folder(self) -> str:
+        """Where the files of the source are, below the folder that they are fetched to or given in."""
+        if self.url is None:
+            return self.name
+        return f"{self.name}.unpacked" if self.members else "."
 
     @property
     def is_made(self) -> bool:
@@ -111,7 +119,7 @@ def _page(path: Path, changed: int) -> DataSet:
     return valid(DataSet, OmegaConf.to_container(yaml_text.read(path), resolve=True), path=path)
 
 
-def makers(pages: dict[str, DataSet], source: Source) -> dict[str, DataSet]:
+def makers(pages: Mapping[str, DataSet], source: Source) -> dict[str, DataSet]:
     """The data sets whose files a source is."""
     return {name: page for name, page in pages.items() if page.files.keys() & source.files.keys()}
 

@@ -15,13 +15,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from rich.console import Console
+from rich.table import Column, Table
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.speed import cases, device, encode, growth, inputs, memory
-from elmo_bench.speed.bound import best_product
+from elmo_bench.speed import PARTS, cases, encode, growth, inputs, pretraining, steps
+from elmo_bench.speed.measuring import in_own_process
 
 STEPS = 6  # batches of each task
+Rows = list[dict[str, Any]]
 
 
 class BenchPlan(NamedTuple):
@@ -36,77 +39,94 @@ class BenchPlan(NamedTuple):
     growth: int = 16  # sentences, for the smallest of four sizes, each twice the one before
 
 
-PLAN = BenchPlan({"small": (inputs.SMALL, 6), "original": (inputs.ORIGINAL, 3)})
+PLAN = BenchPlan({"small": (inputs.SMALL, 4), "original": (inputs.ORIGINAL, 2)})
 
 
 def bench(plan: BenchPlan, data_root: Path | None, only: Sequence[str], step: Callable[[str], None]) -> dict[str, Any]:
-    """The figures of some parts, methods of `Bench`, and the seconds that each took; `step` is called before each."""
+    """The rows of some parts, methods of `Bench`, and the seconds that each took; `step` is called before each."""
     with tempfile.TemporaryDirectory() as folder:
         parts = Bench(plan, data_root, Path(folder))
         figures: dict[str, Any] = {"text": parts.source, "seconds": {}}
         for part in only:
             step(part)
             started = time.perf_counter()
-            figures |= getattr(parts, part)()
+            figures[part] = getattr(parts, part)()
             figures["seconds"][part] = time.perf_counter() - started
     return figures
 
 
 class Bench:
-    """The parts of the benchmark: each method measures one, and returns its figures by the names that are saved."""
+    """The parts of the benchmark: each method measures one, and returns the rows of its table."""
 
     def __init__(self, plan: BenchPlan, data_root: Path | None, folder: Path):
-        self.plan, self.data_root, self.folder = plan, data_root, folder
-        self.first = next(iter(plan.sizes))
+        self.plan, self.data_root = plan, None if data_root is None else str(data_root)
+        self.files = cache(lambda size: _made(plan.sizes[size][0], folder / size))
         self.bilm = cache(lambda size: BiLM.from_files(*self.files(size), state="zero"))
+        self.first = next(iter(plan.sizes))
         batches = max(number for _, number in plan.sizes.values())
         self.sentences, self.source = inputs.read_sentences(data_root, encode.BATCH * batches)
 
-    def files(self, size: str) -> tuple[Path, Path]:
-        """A biLM of this size as it is before training, in the official format."""
-        options, weights = self.folder / f"{size}.json", self.folder / f"{size}.hdf5"
-        if not weights.exists():
-            torch.manual_seed(0)
-            BiLM(self.plan.sizes[size][0]).export(options, weights)
-        return options, weights
+    def encode(self) -> Rows:
+        """Words to layers at each size."""
+        batches, sizes = encode.batches_of(self.sentences), self.plan.sizes.items()
+        tables = [encode.speed(size, self.bilm(size), batches[:n], self.plan.rounds) for size, (_, n) in sizes]
+        return [row for table in tables for row in table]
 
-    def encode(self) -> dict[str, Any]:
-        """Words to layers at each size, and the best matrix product of the same time."""
-        rates, sizes = [], {}
-        for size, (_, number) in self.plan.sizes.items():
-            rates.append(best_product())
-            bilm, batches = self.bilm(size), encode.batches_of(self.sentences)[:number]
-            sizes[size] = encode.speed(bilm, batches, self.plan.rounds)
-            sizes[size]["bf16"] = encode.halves(bilm, batches, self.plan.rounds)
-            sizes[size]["threads"] = encode.threads(bilm, batches, self.plan.rounds)
-        best = max(rates)
-        for row in sizes.values():
-            row["share_of_bound"] = row["best_tokens_a_second"] * row["mflop_a_token"] * 1e6 / best.flops
-        listed = [{"gflops": rate.flops / 1e9, "shape": rate.shape} for rate in rates]
-        return {"gemm": listed, "best_gemm_gflops": best.flops / 1e9, "sizes": sizes}
-
-    def steps(self) -> dict[str, Any]:
+    def steps(self) -> Rows:
         """The training steps of each task; of the open data."""
         names = cases.tasks("open") if self.data_root and self.plan.tasks else []
-        return {"steps": [device.in_own_process("steps", task, self.data_root, STEPS) for task in names]}
+        return [in_own_process(steps.measured, task, self.data_root, STEPS) for task in names]
 
-    def pretraining(self) -> dict[str, Any]:
+    def pretraining(self) -> Rows:
         """Training a biLM, by files in conf/pretrain: rate, share of the bound, peak memory."""
-        sizes = [*self.plan.pretraining, *(["original"] if self.plan.pretraining and torch.cuda.is_available() else [])]
-        given = self.plan.updates, self.data_root, "auto"
-        return {"pretraining": [device.in_own_process("pretraining", page, *given) for page in sizes]}
+        pages = [*self.plan.pretraining, *(["original"] if self.plan.pretraining and torch.cuda.is_available() else [])]
+        return [in_own_process(pretraining.measured, page, self.plan.updates, self.data_root) for page in pages]
 
-    def growth(self) -> dict[str, Any]:
+    def growth(self) -> Rows:
         """How costs grow."""
-        return {"growth": growth.measured(self.bilm(self.first), self.plan.growth)}
+        return growth.measured(self.bilm(self.first), self.plan.growth)
 
-    def memory(self) -> dict[str, Any]:
-        """Of a corpus, and of one four times as long; of a training step of each task."""
-        peaks = memory.corpora(*self.files(self.first), self.data_root, self.plan.corpus)
+    def memory(self) -> Rows:
+        """Of encoding a corpus, and one four times as long; of a training step of each task with ELMo at the paper's
+        sizes.
+
+        Another process chooses the rows than trains on them, so that reading a data set does not count.
+        """
+        files, rows = list(map(str, self.files(self.first))), []
+        for number in (self.plan.corpus, 4 * self.plan.corpus):
+            peak = in_own_process(growth.peak_of_corpus, *files, self.data_root, number)
+            rows.append({"work": f"encode ({self.first})", "rows": number, "words": None, "peak_mib": peak})
         scale = "open" if self.data_root else "mini"  # whose data the rows of tasks come from
         data = [f"scale={scale}", *([f"data_root={self.data_root}"] if self.data_root else [])]
-        names = cases.tasks(scale) if self.plan.tasks else ()
-        return {
-            "memory": {"size": self.first, "sentences_and_peak_mib": peaks},
-            "heads": {task: memory.step(task, data) for task in names},
-        }
+        for task in cases.tasks(scale) if self.plan.tasks else ():
+            rows.append({"work": f"train {task}", **in_own_process(steps.peak, cases.choose(task, data))})
+        return rows
+
+
+def _made(options: Options, place: Path) -> tuple[Path, Path]:
+    """The files of a biLM of this size as it is before training, in the official format."""
+    files = place.with_suffix(".json"), place.with_suffix(".hdf5")
+    torch.manual_seed(0)
+    BiLM(options).export(*files)
+    return files
+
+
+def show(figures: dict[str, Any], console: Console) -> None:
+    """Prints a table of each part that was measured."""
+    console.print(f"text: {figures['text']}; tokens are counted without <S> and </S>")
+    for part, title in PARTS.items():
+        if rows := figures.get(part):
+            first, *others = (key.replace("_", " ") for key in rows[0])
+            table = Table(first, *(Column(name, justify="right") for name in others))
+            for row in rows:
+                table.add_row(*map(_cell, row.values()))
+            console.print(f"\n{part}: {title}", table)
+    console.print("seconds: " + ", ".join(f"{part} {seconds:.0f}" for part, seconds in figures["seconds"].items()))
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_cell, value))
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return "" if value is None else str(value)

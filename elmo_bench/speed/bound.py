@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import partial
 
 import torch
+from torch import Tensor
+from torch.utils.benchmark import timer
 
 from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END, character_table, used_characters
 from elmo_bench.bilm.options import Options
-from elmo_bench.speed.device import finished
+from elmo_bench.speed.measuring import in_turn
 
 # (rows, in, out): square ones, and the biLM's own (highway, projections' gradients).
 SHAPES = ((1024, 1024, 1024), (2048, 2048, 2048), (512, 2048, 4096), (1280, 128, 4096))
@@ -19,37 +21,28 @@ REPEATS = 7
 CPU = torch.device("cpu")
 
 
-class Rate(NamedTuple):
-    """A product's speed."""
-
-    flops: float  # per second
-    shape: tuple[int, int, int]
-
-
 @torch.no_grad()
 def best_product(
     place: torch.device = CPU,
     dtype: torch.dtype = torch.float32,
     shapes: Sequence[tuple[int, int, int]] | None = None,
-    clock: Callable[[], float] = time.perf_counter,
-) -> Rate:
-    """The fastest of some matrix products, each repeated.
+    clock: Callable[[], float] = timer,
+) -> float:
+    """Operations a second of the fastest of some matrix products, each repeated.
 
     Args:
         dtype: of the matrices; float32 without TF32.
         shapes: rows, in, out of each product; None: those of the device.
         clock: `time.process_time` for one thread on a busy machine.
     """
-    found = []
-    for rows, inputs, outputs in shapes or (SHAPES if place.type == "cpu" else (*SHAPES, LARGE)):
-        x, y = torch.randn(rows, inputs, device=place).to(dtype), torch.randn(inputs, outputs, device=place).to(dtype)
-        seconds = []
-        for _ in range(REPEATS):
-            started = finished(place, clock)
-            torch.mm(x, y)
-            seconds.append(finished(place, clock) - started)
-        found.append(Rate(2 * rows * inputs * outputs / min(seconds), (rows, inputs, outputs)))
-    return max(found)
+
+    def product(rows: int, inputs: int, outputs: int) -> Callable[[], Tensor]:
+        x, y = torch.randn(rows, inputs, device=place), torch.randn(inputs, outputs, device=place)
+        return partial(torch.mm, x.to(dtype), y.to(dtype))
+
+    shapes = shapes or (SHAPES if place.type == "cpu" else (*SHAPES, LARGE))
+    taken = in_turn({shape: product(*shape) for shape in shapes}, REPEATS, clock)
+    return max(2 * math.prod(shape) / min(seconds) for shape, seconds in taken.items())
 
 
 def batch_flops(options: Options, sentences: Sequence[Sequence[str]]) -> float:

@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,8 +25,6 @@ from elmo_bench.layers.source import Sentences
 from elmo_bench.nn.numerics import clip, gradient_norm
 from elmo_bench.running.build import build
 from elmo_bench.running.module import BenchModule
-from elmo_bench.system.storage import json_text
-from elmo_bench.system.storage.files import write_text
 from elmo_bench.task import Batch, Reader, Row, Samples
 from elmo_bench.text.batching import BucketSampler
 from elmo_bench.text.tokens import lengths, sentences_of
@@ -89,11 +86,6 @@ def choose(task: str, data: Sequence[str], scale: str = "paper", number: int = 0
         "rows": {split: len(splits[split]) for split in ("train", "dev")},
         "epoch": len(epoch),
     }
-
-
-def write(chosen: Chosen, file: Path) -> None:
-    """Writes what `choose` returned, as JSON."""
-    write_text(file, json_text.dumps(chosen))
 
 
 def sampled(reader: Reader, rows: list[Row]) -> list[Row]:
@@ -160,12 +152,9 @@ class Case:
         return build(self.run, self.reader, self._cache).train().to(device)
 
 
-def update(
-    module: BenchModule, task: TaskConfig, optimizer: torch.optim.Optimizer, batch: Batch, precision: str = "32-true"
-) -> Tensor:
+def update(module: BenchModule, task: TaskConfig, optimizer: torch.optim.Optimizer, loss: Tensor) -> Tensor:
     """An update as in training, with the gradients clipped, without Lightning; returns the loss, detached."""
     optimizer.zero_grad()
-    loss = loss_of(module, batch, precision)
     loss.backward()
     bound, parameters = task.clip, [p for p in module.parameters() if p.requires_grad]
     if bound.value is not None and bound.by == "norm":
@@ -174,14 +163,3 @@ def update(
         torch.nn.utils.clip_grad_value_(parameters, bound.value)
     optimizer.step()
     return loss.detach()
-
-
-def loss_of(module: BenchModule, batch: Batch, precision: str = "32-true") -> Tensor:
-    """The loss of a batch that is on the module's device, in a precision as Lightning computes it."""
-    with autocast(module.device, precision):
-        return module(batch).loss
-
-
-def autocast(device: torch.device, precision: str) -> torch.autocast:
-    """What Lightning computes the forward pass in: 32-true or bf16-mixed."""
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16-mixed")

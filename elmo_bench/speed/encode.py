@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import copy
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from statistics import median
-from timeit import timeit
 from typing import Any
 from unittest.mock import patch
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.benchmark.utils.common import set_torch_threads
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END, character_table
 from elmo_bench.bilm.kernels import checked
 from elmo_bench.bilm.lstm import ProjectedLSTM
 from elmo_bench.nn.recurrent import FORGET_BIAS
-from elmo_bench.speed.bound import batch_flops
+from elmo_bench.speed.bound import batch_flops, best_product
 from elmo_bench.speed.inputs import Sentence
+from elmo_bench.speed.measuring import in_turn
 
 BATCH = 32
 CLOSE = 1e-4  # largest difference between two orders of summation, at the original size
+HALF_CLOSE = 0.05  # with products in bfloat16
+THREADS = 1, 2
 
 Batch = Sequence[Sentence]
 Encode = Callable[[Batch], list[Tensor]]
@@ -38,88 +42,87 @@ def batches_of(sentences: Sequence[Sentence]) -> list[Batch]:
     return [sentences[i : i + BATCH] for i in range(0, len(sentences) - BATCH + 1, BATCH)]
 
 
-def speed(bilm: BiLM, batches: Sequence[Batch], rounds: int) -> dict[str, Any]:
-    """Speed from words to layers in four ways, alternating on each batch so that the machine's load affects all alike.
+def speed(size: str, bilm: BiLM, batches: Sequence[Batch], rounds: int) -> list[dict[str, Any]]:
+    """The ways from words to layers, in turn on each batch.
 
-    "reference" is `reference`, "encode" ours with no token vectors remembered, "plain" the same
-    without the compiled functions, and "known" ours with all token vectors of the batch remembered, which shows the
-    LSTMs alone. Medians over the rounds; the reference, several times as slow as all else, has one. "encode" at its
-    best is for the comparison with the best product. Tokens are words of the sentences, without the marks around
-    them.
+    "reference" is `reference`, "encode" ours with no token vectors remembered, "torch alone" the same without the
+    compiled functions, and "words known" ours with all token vectors of the batch remembered, which shows the LSTMs
+    alone; "bf16" has products in bfloat16, where the processor has instructions for them. One and two threads are also
+    measured beside a process that computes all the time.
+
+    Returns:
+        For each way: tokens a second, by the medians of the rounds, of the words without the marks around them; how
+        many times as fast as the reference that is; the share of the bound, at the way's best; the largest difference
+        of a layer from the reference.
+
+    Raises:
+        RuntimeError: a way computes other layers.
     """
-    plain = without_kernels(bilm)
-
-    ways: dict[str, Encode] = {
-        "reference": partial(reference, bilm),
-        "plain": partial(_afresh, plain),
-        "encode": partial(_afresh, bilm),
-        "known": bilm.encode,
-    }
-    difference = _difference(*(way(batches[0]) for way in ways.values()))  # also a warm-up of each way
-    seconds: dict[str, list[list[float]]] = {name: [[] for _ in batches] for name in ways}
-    for _ in range(rounds):
-        for number, batch in enumerate(batches):
-            for name, way in ways.items():
-                if name != "reference" or not seconds[name][number]:
-                    seconds[name][number].append(_seconds(way, batch))
-    tokens = _tokens(batches)
-    took = {name: sum(map(median, times)) for name, times in seconds.items()}
-    return {
-        "tokens": tokens,
-        "mflop_a_token": sum(batch_flops(bilm.options, batch) for batch in batches) / tokens / 1e6,
-        "tokens_a_second": {name: tokens / total for name, total in took.items()},
-        "best_tokens_a_second": tokens / sum(map(min, seconds["encode"])),
-        "times_reference": took["reference"] / took["encode"],
-        "times_plain": took["plain"] / took["encode"],
-        "largest_difference": difference,
-    }
-
-
-def halves(bilm: BiLM, batches: Sequence[Batch], rounds: int) -> dict[str, float] | None:
-    """Products in bfloat16: how many times as fast `encode` is as in fp32, alternating on each batch, and how far off.
-
-    None where there are no instructions for them. Where they are slower too, `precision=bf16` stays with fp32.
-    """
-    if checked.kernels(half=True) is None:
-        return None
+    best = best_product()
     half = copy.copy(bilm)
     half.precision = "bf16"
-    difference = half.difference(batches[0])  # also a warm-up
-    seconds = [[_seconds(_afresh, way, batch) for way in (bilm, half)] for _ in range(rounds) for batch in batches]
-    full, halved = map(median, zip(*seconds, strict=True))
-    return {"times_fp32": full / halved, "largest_difference": difference}
+    encode = partial(_afresh, bilm)
+    threads = {f"threads: {n}": partial(_with_threads, n, encode) for n in THREADS}
+    with _busy_process() as busy:
+        ways: dict[str, Encode] = {
+            "reference": partial(reference, bilm),
+            "torch alone": partial(_afresh, without_kernels(bilm)),
+            "encode": encode,
+            "words known": bilm.encode,
+            **({"bf16": partial(_afresh, half)} if checked.kernels(half=True) else {}),
+            **threads,
+            **{f"{name}, busy": partial(_beside, busy, way) for name, way in threads.items()},
+        }
+        answers = {name: torch.cat(way(batches[0]), dim=1) for name, way in ways.items()}  # also warms up each way
+        differences = {name: float((answer - answers["reference"]).abs().max()) for name, answer in answers.items()}
+        wrong = {name: far for name, far in differences.items() if not far < (HALF_CLOSE if name == "bf16" else CLOSE)}
+        if wrong:
+            raise RuntimeError(f"the layers differ from those of the reference: {wrong}")
+        taken = [in_turn({name: partial(way, batch) for name, way in ways.items()}, rounds) for batch in batches]
+    tokens = sum(len(sentence) for batch in batches for sentence in batch)
+    work = sum(batch_flops(bilm.options, batch) for batch in batches)
+    best = max(best, best_product())
+    seconds = {name: sum(median(each[name]) for each in taken) for name in ways}
+    return [
+        {
+            "size": size,
+            "way": name,
+            "tokens_a_second": tokens / seconds[name],
+            "times_reference": seconds["reference"] / seconds[name],
+            "share_of_bound": work / sum(min(each[name]) for each in taken) / best,
+            "difference": differences[name],
+            "mflop_a_token": work / tokens / 1e6,
+            "best_gflops": best / 1e9,
+        }
+        for name in ways
+    ]
 
 
-def threads(bilm: BiLM, batches: Sequence[Batch], rounds: int) -> dict[str, dict[str, float]]:
-    """Tokens a second of `encode` with one and two threads, on the machine as it is and beside one busy process.
-
-    All four alternate on each batch; medians.
-    """
-    before, seconds = torch.get_num_threads(), {place: {1: [], 2: []} for place in ("idle", "busy")}
-    try:
-        for number, batch in enumerate([batches[0], *list(batches) * rounds]):  # the first one is a warm-up
-            for place, rows in seconds.items():
-                with _busy_process() if place == "busy" else nullcontext():
-                    for count, took in rows.items():
-                        torch.set_num_threads(count)
-                        took += [_seconds(_afresh, bilm, batch)] if number else []
-    finally:
-        torch.set_num_threads(before)
-    tokens = _tokens(batches) / len(batches)
-    return {place: {str(n): tokens / median(took) for n, took in rows.items()} for place, rows in seconds.items()}
+def _with_threads(number: int, way: Encode, batch: Batch) -> list[Tensor]:
+    with set_torch_threads(number):
+        return way(batch)
 
 
 @contextmanager
-def _busy_process() -> Iterator[None]:
-    """Beside it runs a process that computes all the time."""
+def _busy_process() -> Iterator[subprocess.Popen]:
+    """A process that computes all the time while it is not stopped, as it is at first."""
     code = "print(flush=True)\nwhile True: pass"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
+        process.send_signal(signal.SIGSTOP)
         try:
-            yield
+            yield process
         finally:
             process.kill()
+
+
+def _beside(process: subprocess.Popen, way: Encode, batch: Batch) -> list[Tensor]:
+    process.send_signal(signal.SIGCONT)
+    try:
+        return way(batch)
+    finally:
+        process.send_signal(signal.SIGSTOP)
 
 
 def without_kernels(bilm: BiLM) -> BiLM:
@@ -135,23 +138,6 @@ def without_kernels(bilm: BiLM) -> BiLM:
 def _afresh(bilm: BiLM, batch: Batch) -> list[Tensor]:
     bilm.forget_words()
     return bilm.encode(batch)
-
-
-def _tokens(batches: Sequence[Batch]) -> int:
-    return sum(len(sentence) for batch in batches for sentence in batch)
-
-
-def _seconds(way: Callable[..., Any], *arguments: Any) -> float:
-    return timeit(partial(way, *arguments), number=1)
-
-
-def _difference(*answers: list[Tensor]) -> float:
-    """The largest difference between the first and any other; raises if it exceeds CLOSE."""
-    first, *others = answers
-    largest = max(float((a - b).abs().max()) for other in others for a, b in zip(first, other, strict=True))
-    if not largest < CLOSE or not all(torch.isfinite(layers).all() for layers in first):
-        raise RuntimeError(f"two ways to the same layers differ by {largest}")
-    return largest
 
 
 @torch.no_grad()

@@ -10,8 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
-from itertools import cycle
-from timeit import timeit
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -21,29 +20,41 @@ from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.identity import Identity
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
-from elmo_bench.speed.inputs import Sentence, generated
+from elmo_bench.speed.inputs import Sentence, generated, read_sentences
+from elmo_bench.speed.measuring import in_turn
+from elmo_bench.system.machine import peak_mib
 
 SIZES = 4
 ROUNDS = 3
 
 
-def measured(bilm: BiLM, least: int) -> dict[str, Any]:
-    """Of each size: its values, CPU seconds (the least of some rounds) and the slope.
+def measured(bilm: BiLM, least: int) -> list[dict[str, Any]]:
+    """Of each cost: the sizes, CPU seconds (the least of some rounds) and the slope.
 
     "tokens" are computed by `encode` in sentences as long as English ones; "words a sentence" in sentences of equal
     length, as many of each; "vocabulary" counts distinct words to encode; "corpus, sentences" are written into the
     cache and read once; "points of a sweep" are composed and given their ids.
     """
     sentences = generated(least << SIZES, random.Random(3))
-    lengths = [sum(map(len, sentences[: least << i])) for i in range(SIZES)]
-    ways = {
-        "tokens": (lengths, lambda tokens: _encode(bilm, sentences[: least << lengths.index(tokens)])),
-        "words a sentence": (_doubled(8), lambda words: _encode(bilm, _of_length(sentences, words, least))),
-        "vocabulary": (_doubled(8 * least), lambda words: _encode(bilm, [[f"word{i}" for i in range(words)]])),
-        "corpus, sentences": (_doubled(least), lambda number: _cached(bilm, sentences[:number])),
-        "points of a sweep": (_doubled(max(least // 2, 1)), _points),
+    words = [word for sentence in sentences for word in sentence]
+
+    def of_length(length: int) -> list[Sentence]:
+        return [[words[(i * length + k) % len(words)] for k in range(length)] for i in range(least)]
+
+    costs: dict[str, tuple[int, Callable[[int], Any]]] = {
+        "tokens": (least, lambda size: _encode(bilm, sentences[:size])),
+        "words a sentence": (8, lambda size: _encode(bilm, of_length(size))),
+        "vocabulary": (8 * least, lambda size: _encode(bilm, [[f"word{i}" for i in range(size)]])),
+        "corpus, sentences": (least, lambda size: _cached(bilm, sentences[:size])),
+        "points of a sweep": (max(least // 2, 1), _points),
     }
-    return {name: _grown(sizes, way) for name, (sizes, way) in ways.items()}
+    rows = []
+    for name, (smallest, work) in costs.items():
+        ways = {smallest << i: partial(work, smallest << i) for i in range(SIZES)}
+        seconds = [min(taken) for taken in in_turn(ways, ROUNDS, time.process_time).values()]  # of all threads
+        sizes = [sum(map(len, sentences[:size])) for size in ways] if name == "tokens" else list(ways)
+        rows.append({"cost": name, "sizes": sizes, "cpu_seconds": seconds, "slope": slope(sizes, seconds)})
+    return rows
 
 
 def slope(sizes: list[int], seconds: list[float]) -> float:
@@ -51,27 +62,17 @@ def slope(sizes: list[int], seconds: list[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
-def _doubled(least: int) -> list[int]:
-    return [least << i for i in range(SIZES)]
-
-
-def _grown(sizes: list[int], way: Callable[[int], Any]) -> dict[str, Any]:
-    way(sizes[0])  # a warm-up
-    clock = time.process_time  # of all threads: other programs on the machine count little
-    rounds = [[timeit(partial(way, size), timer=clock, number=1) for size in sizes] for _ in range(ROUNDS)]
-    seconds = [min(times) for times in zip(*rounds, strict=True)]
-    return {"sizes": sizes, "seconds": seconds, "slope": slope(sizes, seconds)}
+def peak_of_corpus(options: str, weights: str, data_root: str | None, number: int) -> float:
+    """Peak MiB of this process after it has computed the layers of a number of sentences, of which it keeps none."""
+    sentences, _ = read_sentences(data_root, number)
+    for _ in BiLM.from_files(options, weights).batches(list(islice(cycle(sentences), number))):
+        pass
+    return peak_mib()
 
 
 def _encode(bilm: BiLM, sentences: list[Sentence]) -> None:
     bilm.forget_words()
     bilm.encode(sentences)
-
-
-def _of_length(sentences: list[Sentence], words: int, number: int) -> list[Sentence]:
-    """A number of sentences of this length, from the words of others."""
-    flat = [word for sentence in sentences for word in sentence]
-    return [[flat[(i * words + k) % len(flat)] for k in range(words)] for i in range(number)]
 
 
 def _cached(bilm: BiLM, sentences: list[Sentence]) -> None:

@@ -15,13 +15,13 @@ FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
 Sentence = Sequence[str]
 
 
-def read_sentences(data_root: Path | None, number: int) -> tuple[list[Sentence], str]:
+def read_sentences(data_root: Path | str | None, number: int) -> tuple[list[Sentence], str]:
     """`number` sentences of 5 to 50 tokens, drawn at random, and a description of their source.
 
     Raises:
         UserError: the open text is there but damaged.
     """
-    files = sorted((data_root / "lm").glob("dev.*.txt*")) if data_root else []
+    files = sorted(Path(data_root, "lm").glob("dev.*.txt*")) if data_root else []
     draw = random.Random(1)
     if not files:
         return generated(number, draw), "made-up words by Zipf's law (no data_root/lm)"

@@ -1,12 +1,8 @@
-"""How fast pretraining is, against the best product of the same run: `... PAGE UPDATES DATA_ROOT DEVICE`.
-
-A process of its own, so that its peak memory is its own; it prints one JSON object.
-"""
+"""How fast pretraining is, against the best product of the same run."""
 
 from __future__ import annotations
 
 import csv
-import sys
 import tempfile
 from collections.abc import Sequence
 from itertools import islice
@@ -23,13 +19,11 @@ from elmo_bench.bilm.pretraining.run import make_recipe
 from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.configuration import pages
 from elmo_bench.nn.numerics import bfloat16_pays
-from elmo_bench.speed import device as devices
 from elmo_bench.speed.bound import best_product, encoder_flops, lstm_flops
 from elmo_bench.speed.inputs import read_sentences
+from elmo_bench.speed.measuring import device_name
 from elmo_bench.system import places
 from elmo_bench.system.machine import peak_mib
-from elmo_bench.system.storage import json_text
-from elmo_bench.system.terminal import console
 
 PASSES = 3  # a product forward, and one for each of its two gradients
 VOCABULARY = places.CONF / "pretrain" / "open.words.txt"
@@ -61,11 +55,11 @@ def speed(
         given = [np.unique(np.concatenate([chunk.inputs for chunk in pair])) for pair in islice(trainer._chunks(), 20)]
         words = [[trainer.corpus.types[i] for i in types] for types in given]
         flops = [batch_flops(trainer.lm.bilm.options, each, size, recipe.negatives) for each in words]
-        best = best_product(device, trainer.lm.dtype).flops
+        best = best_product(device, trainer.lm.dtype)
         trainer.fit()
         with open(folder / "run" / "log.csv", encoding="utf-8") as file:
             rate = float(list(csv.DictReader(file))[-1]["tokens_a_second"])
-        best = max(best, best_product(device, trainer.lm.dtype).flops)
+        best = max(best, best_product(device, trainer.lm.dtype))
     mflop = sum(flops) / len(flops) / size / 1e6
     return {
         "tokens_a_second": rate,
@@ -75,13 +69,21 @@ def speed(
         "share_of_bound": rate * mflop * 1e6 / best,
         "threads": torch.get_num_threads(),
         "rows": recipe.rows,
-        "device": devices.name(device),
+        "device": device_name(device),
     }
 
 
-def measured(page: str, updates: int, data_root: Path | None, place: torch.device, compile: bool) -> dict[str, Any]:
-    """Of a file in conf/pretrain, on the open text or on made-up words; in float32 where bfloat16 does not pay."""
-    sentences, source = read_sentences(data_root, 5000)
+def measured(
+    page: str, updates: int, data_root: str | None, device: str = "auto", compile: bool = True
+) -> dict[str, Any]:
+    """Of a file in conf/pretrain, on the open text or on made-up words; in float32 where bfloat16 does not pay.
+
+    Returns:
+        What `speed` does, the peak memory of this process or GPU in MiB, and the hours of the release's ten epochs of
+        the 1B Word Benchmark at this rate.
+    """
+    place = choose_device(device)
+    sentences, _ = read_sentences(data_root, 5000)
     overrides = [f"pretrain={page}", "root=."]
     if page in ("small", "medium", "original"):  # one GPU's rows, and a list of words in place of a billion tokens
         overrides += ["recipe.rows=128", "recipe.vocabulary=65536", f"+recipe.words={VOCABULARY}"]
@@ -91,14 +93,4 @@ def measured(page: str, updates: int, data_root: Path | None, place: torch.devic
     found = speed(recipe, sentences, updates, place, compile)
     peak = torch.cuda.max_memory_allocated(place) / 2**20 if place.type == "cuda" else peak_mib()
     hours = 10 * EPOCH / found["tokens_a_second"] / 3600
-    return {"page": page, "text": source, **found, "peak_mib": peak, "hours_of_ten_epochs": hours}
-
-
-def main(page: str, updates: str, data_root: str, device: str) -> None:
-    """Measures, and prints one JSON object."""
-    place = choose_device(device)
-    print(json_text.dumps(measured(page, int(updates), Path(data_root) if data_root else None, place, compile=True)))
-
-
-if __name__ == "__main__":
-    console.report(lambda: main(*sys.argv[1:]))
+    return {"page": page, **found, "peak_mib": peak, "hours_of_ten_epochs": hours}

@@ -1,4 +1,4 @@
-"""Training steps of a task at scale=open on one core: `... TASK DATA_ROOT N`.
+"""Training steps of a task on one core, and their memory.
 
 ELMo's layers are random numbers, rounded as the cache stores them. The bound is the best matrix product in the same
 process, divided by three times the products that the rows need in a forward pass, each row alone: no padding.
@@ -6,7 +6,6 @@ process, divided by three times the products that the rows need in a forward pas
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -18,10 +17,12 @@ from elmo_bench.configuration import pages, schema
 from elmo_bench.running.module import BenchModule
 from elmo_bench.speed import cases
 from elmo_bench.speed.bound import best_product
-from elmo_bench.speed.cases import Case, RandomLayers, update
-from elmo_bench.system.machine import keep_freed_memory
+from elmo_bench.speed.cases import Case, Chosen, RandomLayers, update
+from elmo_bench.speed.measuring import in_turn
+from elmo_bench.system.machine import keep_freed_memory, peak_mib
 from elmo_bench.system.storage import json_text
 from elmo_bench.task import Batch
+from elmo_bench.text.tokens import lengths
 
 ROUNDS = 3  # on one core, of which the best counts
 ROWS = 4  # of a batch, whose products are counted
@@ -34,15 +35,16 @@ def on_one_core(case: Case) -> dict[str, float]:
     Time is the process's own, so that other work on the machine matters little.
     """
     module, batches = case.module(), case.batches
-    optimizer, took = module.configure_optimizers(), []
-    for _ in range(ROUNDS + 1):
-        started = time.process_time()
+    optimizer = module.configure_optimizers()
+
+    def epoch() -> None:
         for batch in batches:
-            update(module, case.task, optimizer, batch)
-        took.append(time.process_time() - started)
-    seconds = min(took[1:])  # the first round is a warm-up
+            update(module, case.task, optimizer, module(batch).loss)
+
+    epoch()  # a warm-up
+    seconds = min(in_turn({"epoch": epoch}, ROUNDS, time.process_time)["epoch"])
     tokens = sum(len(s) for batch in batches for text in batch.texts.values() for s in text.sentences)
-    work, best = flops(case, batches), best_product(clock=time.process_time).flops
+    work, best = flops(case, batches), best_product(clock=time.process_time)
     return {
         "tokens_a_second": tokens / seconds,
         "mflop_a_token": work / tokens / 1e6,
@@ -80,21 +82,21 @@ def _pointwise(x: torch.Size, *_: Any, out_shape: torch.Size, **__: Any) -> int:
 PRODUCTS = {torch.ops.aten.mkldnn_rnn_layer: _recurrent, torch.ops.mkldnn._linear_pointwise: _pointwise}
 
 
-def open_width(data: Sequence[str]) -> int:
-    """Numbers of a layer of the biLM that scale=open names."""
-    scale = schema.typed(pages.compose(["task=ner", "arm=baseline", *data])).scale
-    assert scale.options is not None
-    return 2 * json_text.read(scale.options)["lstm"]["projection_dim"]
-
-
-def main(task: str, data_root: str, number: str) -> None:
-    """Measures steps on some batches of scale=open and prints the figures as JSON."""
+def measured(task: str, data_root: str, number: int) -> dict[str, Any]:
+    """Of some batches of scale=open, with layers as wide as those of its biLM."""
     keep_freed_memory()
     torch.set_num_threads(1)
     data = ["scale=open", f"data_root={data_root}"]
-    case = Case(cases.choose(task, data, "open", int(number)), "elmo", RandomLayers(open_width(data)), data)
-    print(json_text.dumps({"task": task, **on_one_core(case)}))
+    options = schema.typed(pages.compose(["task=ner", "arm=baseline", *data])).scale.options
+    assert options is not None
+    source = RandomLayers(2 * json_text.read(options)["lstm"]["projection_dim"])
+    return {"task": task, **on_one_core(Case(cases.choose(task, data, "open", number), "elmo", source, data))}
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+def peak(chosen: Chosen) -> dict[str, Any]:
+    """Rows and words of the longest row of the first batch; peak MiB of this process after a step without optimizer."""
+    case = Case(chosen)
+    batch = case.batches[0]
+    case.module()(batch).loss.backward()
+    words = max(lengths(batch.rows, case.reader.fields))
+    return {"rows": len(batch.rows), "words": words, "peak_mib": peak_mib()}

@@ -1,16 +1,35 @@
-"""Trains the runs of a plan as processes on this machine; one that fails does not stop the others."""
+"""Trains the runs of a plan as processes on this machine, each with its share of the cores.
+
+Their output is passed on line by line; on a terminal, one row per running process shows its progress. One that fails
+does not stop the others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import cycle, islice
+from queue import Queue
+from threading import Lock
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from elmo_bench.records.record import Record
-from elmo_bench.sweeps.clusters.local import Job, run_jobs
 from elmo_bench.sweeps.plan import Plan, Planned, Point, records
 from elmo_bench.system import children, machine
-from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal import console
+from elmo_bench.system.errors import Interrupted, UserError
+from elmo_bench.system.terminal import console, signals
+from elmo_bench.system.terminal.streams import LINES, MARK
 
+GRACE = 5.0  # seconds that an interrupted command has to exit before it is killed
 TRAIN = children.python("elmo_bench", "train")
 PREPARE = children.python("elmo_bench", "prepare")
 
@@ -113,3 +132,116 @@ def _in_order(plan: Plan) -> list[Planned]:
     """
     first = {each.point.task: each for each in reversed(plan.new) if not each.config.baseline}
     return sorted(plan.new, key=lambda each: (each is not first.get(each.point.task), not each.config.baseline))
+
+
+# Commands in parallel.
+
+
+class Job(NamedTuple):
+    """A command and its name in messages."""
+
+    title: str
+    command: Sequence[str]
+
+
+Ended = Callable[[int, UserError | None], str]  # the number of a job that has ended, its error -> how far all jobs are
+
+
+def run_jobs(
+    jobs: Sequence[Job], at_once: int, ended: Ended = lambda i, error: "", gpus: Sequence[str] = (), each: int = 1
+) -> list[UserError | None]:
+    """Runs all jobs in order, at most `at_once` at a time; a failed job does not stop the others.
+
+    Args:
+        ended: called whenever a job has ended; what it returns is printed or, on a terminal, shown until the next.
+        gpus: are dealt out, as CUDA_VISIBLE_DEVICES names them; where there are fewer than jobs, they are shared.
+        each: how many GPUs a job takes.
+
+    Returns:
+        For each job its error, or None.
+
+    A signal that ends this process (`terminal.signals`) interrupts every running job, waits for it, and is raised as
+    `KeyboardInterrupt`. Where this process is killed, the jobs that are commands of ours end with it.
+    """
+    pool, dealt, free = _Pool(ended), cycle(gpus), Queue[list[str]]()
+    for _ in range(at_once):
+        free.put([*dict.fromkeys(islice(dealt, each))])
+    with signals.heard(), pool.progress, ThreadPoolExecutor(at_once) as threads:
+        try:
+            outcomes = []
+            for i, job in enumerate(jobs):
+                given = free.get()
+                pool.processes.append(_started(job, at_once, given))
+                outcomes.append(threads.submit(pool.follow, i, job.title, pool.processes[-1]))
+                outcomes[-1].add_done_callback(lambda _, given=given: free.put(given))
+            return [outcome.result() for outcome in outcomes]
+        except BaseException:
+            pool.stop()
+            raise
+
+
+def _started(job: Job, at_once: int, gpus: Sequence[str]) -> subprocess.Popen[str]:
+    """Starts a job in its own process group, so that a Ctrl-C on the terminal reaches it only once, through us."""
+    threads = str(max(1, machine.cores() // at_once))
+    environment = {"OMP_NUM_THREADS": threads, **os.environ, **children.environment(), "PYTHONUNBUFFERED": "1"}
+    if sys.stdout.isatty():
+        environment[LINES] = "1"
+    if gpus:
+        environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+    return subprocess.Popen(
+        job.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, encoding="utf-8", errors="replace", env=environment, process_group=0,
+    )  # fmt: skip
+
+
+class _Pool:
+    """What jobs print while they run, and how far all are."""
+
+    def __init__(self, ended: Ended):
+        self.ended, self.one_at_a_time, self.stopped = ended, Lock(), False
+        self.processes: list[subprocess.Popen[str]] = []
+        title, now = (TextColumn(text, markup=False) for text in ("{task.description}", "{task.fields[now]}"))
+        terminal = Console(highlight=False)
+        columns = SpinnerColumn(), title, TimeElapsedColumn(), now
+        self.progress = Progress(*columns, console=terminal, disable=not terminal.is_terminal, transient=True)
+        self.all = self.progress.add_task("", now="", total=None, visible=False)  # how far all jobs are, below them
+
+    def follow(self, i: int, title: str, process: subprocess.Popen[str]) -> UserError | None:
+        """Passes on what a job prints, until it has ended; returns its error."""
+        row, last = self.progress.add_task(title, now="", total=None), None
+        with process:
+            for line in (each.rstrip("\n") for each in process.stdout or ()):
+                if line.startswith(MARK):
+                    self.progress.update(row, now=line.removeprefix(MARK))
+                elif line.startswith("error: "):
+                    last = line.removeprefix("error: ")
+                elif line.strip():
+                    said = line if line.startswith(title) else f"{title}: {line}"
+                    self.progress.console.print(said, markup=False, soft_wrap=True)
+        error, status = None, process.returncode
+        kinds = {kind.status: kind for kind in (UserError, Interrupted)}
+        if status in kinds and last is not None:
+            error = kinds[status](last)
+        elif status:
+            how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"failed with exit status {status}"
+            error = UserError(f"{title}: {how}; its output is above")
+        with self.one_at_a_time:
+            far = "" if self.stopped else self.ended(i, error)
+            self.progress.remove_task(row)
+            self.progress.update(self.all, description=far, visible=bool(far))
+            if far and self.progress.disable:
+                print(far, flush=True)
+        return error
+
+    def stop(self) -> None:
+        """Interrupts all running jobs, and kills those that do not exit, with all processes that they have started."""
+        ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # in a background job, whose children ignore it too
+        self.stopped, end = True, time.monotonic() + GRACE
+        running = [process for process in self.processes if process.poll() is None]
+        for number in (signal.SIGTERM if ignored else signal.SIGINT, signal.SIGKILL):
+            for process in running:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, number)
+            for process in running:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(max(0.0, end - time.monotonic()))

@@ -5,22 +5,19 @@ A submission has a folder, results/own/work/cluster/<time>: `submission.json`, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from elmo_bench.records import store
 from elmo_bench.running.unfinished import start_anew
-from elmo_bench.sweeps import local
-from elmo_bench.sweeps.clusters import settings, slurm
-from elmo_bench.sweeps.clusters.attempt import CANCELLED, RUNS, Attempt, JobJournal, Preparation, first_line
-from elmo_bench.sweeps.clusters.settings import ClusterSettings
-from elmo_bench.sweeps.clusters.slurm import Queued
+from elmo_bench.sweeps import cluster, local
+from elmo_bench.sweeps.cluster import CANCELLED, RUNS, Attempt, ClusterSettings, Preparation, Queued, QueuedRun
 from elmo_bench.sweeps.plan import Plan, Planned
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
-from elmo_bench.system.storage.files import write_bytes
+from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.storage.locks import held
 from elmo_bench.system.terminal import console
 from elmo_bench.text.source import of_hub
@@ -36,40 +33,14 @@ class Submission(NamedTuple):
     Attributes:
         folder: of it.
         sweep: its title.
-        runs: the title and record of each run, by its name.
+        runs: in their order.
         prepare: ids of the jobs that all runs wait for.
     """
 
     folder: Path
     sweep: str
-    runs: Mapping[str, Mapping[str, str]]
+    runs: Sequence[QueuedRun]
     prepare: Sequence[str]
-
-    def jobs(self, run: str) -> list[str]:
-        """The ids of a run's jobs, the newest last."""
-        return journal(self.folder, run).jobs
-
-
-class QueueRow(NamedTuple):
-    """One run in the status: its state (`STATES`), its title, and what is known beside it."""
-
-    state: str
-    title: str
-    more: str = ""
-
-
-class Status(NamedTuple):
-    """How far a sweep is."""
-
-    sweep: str
-    rows: Sequence[QueueRow]
-
-    def lines(self) -> list[str]:
-        """A line of counts, and one for each run that is not recorded."""
-        states = [row.state for row in self.rows]
-        counts = ", ".join(f"{states.count(state)} {state}" for state in STATES if state in states)
-        unfinished = sorted((row for row in self.rows if row.state != "recorded"), key=lambda r: STATES.index(r.state))
-        return [f"{self.sweep}: {counts}", *(f"  {row.state}  {row.title}{row.more}" for row in unfinished)]
 
 
 def submit(plan: Plan) -> None:
@@ -81,60 +52,53 @@ def submit(plan: Plan) -> None:
     Raises:
         UserError: Slurm refuses, or another process is submitting.
     """
-    for error in dict.fromkeys((*plan.refused, *plan.errors.values())):
+    refused = (*plan.refused, *plan.errors.values())
+    for error in dict.fromkeys(refused):
         console.show(error)
     if plan.runs:
-        root = Path(plan.config.results_root).absolute()
+        root, asked = Path(plan.config.results_root).absolute(), plan.request
         with held(cluster_folder(root), "another process is submitting runs; wait for it"):
-            _submit(plan, root, settings.read(plan.request.on, plan.request.cluster))
-    for error in (*plan.refused, *plan.errors.values()):
+            settings, there = cluster.settings(asked.on, asked.cluster), queued_runs(root)
+            new = [each for each in plan.new if each.run not in there]
+            recorded, waiting = len(plan.runs) - len(plan.new), len(plan.new) - len(new)
+            if new:
+                print(plan.cost(new), flush=True)
+                _fetch(new)
+                _queue(plan, new, root, settings)
+        counts = f"{recorded} recorded, {waiting} queued before, {len(new)} queued now"
+        print(f"{asked.sweep}: {counts}; elmo-bench queue shows how far they are", flush=True)
+    for error in refused:
         raise error
 
 
-def _submit(plan: Plan, root: Path, cluster: ClusterSettings) -> None:
-    there = queued_runs(root)
-    new = [each for each in plan.new if each.run not in there]
-    waiting = len(plan.new) - len(new)
-    counts = f"{len(plan.runs) - len(plan.new)} recorded, {waiting} queued before, {len(new)} queued now"
-    if new:
-        print(plan.cost(new), flush=True)
-        _fetch(new)
-        _queue(plan, new, root, cluster)
-    print(f"{plan.request.sweep}: {counts}; elmo-bench queue shows how far they are", flush=True)
-
-
-def _queue(plan: Plan, new: Sequence[Planned], root: Path, cluster: ClusterSettings) -> None:
+def _queue(plan: Plan, new: Sequence[Planned], root: Path, settings: ClusterSettings) -> None:
     folder = cluster_folder(root) / f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
     folder.mkdir()
     preparing = [Preparation([*local.PREPARE, *each.point.overrides]) for each in _preparing(new)]
-    prepare = slurm.submit(preparing, folder, cluster, cluster.prepare, f"{NAME}-prepare") if preparing else []
+    prepare = cluster.submit(preparing, folder, settings, settings.prepare, f"{NAME}-prepare") if preparing else []
     after = "afterany:" + ":".join(dict.fromkeys(job.partition("_")[0] for job in prepare)) if prepare else None
-    attempts = [_attempt(each, root, folder, cluster.attempts) for each in new]
-    write_bytes(folder / RUNS, "".join(f"{each.run}\n" for each in new).encode())
-    job = cluster.run.model_copy(update={"setup": [first_line(folder, cluster.attempts), *cluster.run.setup]})
+    attempts = []
     for each in new:
-        if each.config.force:
+        record = store.place(root, each.config.scale.name, each.point.task, each.run)
+        command = [*local.TRAIN, "hydra.mode=RUN", *each.point.overrides]
+        if each.config.force:  # once, for all its jobs
             start_anew(store.work(root, each.config.scale.name, each.point.task, each.run))
+            command.append("force=false")
+        attempts.append(Attempt(command, QueuedRun(folder, each.run, each.title, record), settings.attempts))
+    runs = [attempt.run for attempt in attempts]
+    write_text(folder / RUNS, "".join(f"{run.name}\n" for run in runs))
+    setup = [cluster.first_line(folder, settings.attempts), *settings.run.setup]
+    job = settings.run.model_copy(update={"setup": setup})
     try:
-        jobs = slurm.submit(attempts, folder, cluster, job, NAME, after)
+        jobs = cluster.submit(attempts, folder, settings, job, NAME, after)
     except UserError:
-        slurm.cancel(prepare)
+        cluster.cancel(prepare)
         raise
-    for attempt, job in zip(attempts, jobs, strict=True):
-        attempt.journal.queued(job)
-    runs = {
-        each.run: {"title": each.title, "record": str(attempt.record)}
-        for each, attempt in zip(new, attempts, strict=True)
-    }
+    for run, queued in zip(runs, jobs, strict=True):
+        run.queued(queued)
     title = f"{plan.request.sweep} {','.join(plan.request.tasks)} {plan.request.scale}"
-    write_bytes(folder / FILE, json_text.dumps({"sweep": title, "runs": runs, "prepare": prepare}, indent=1).encode())
-
-
-def _attempt(run: Planned, root: Path, folder: Path, attempts: int) -> Attempt:
-    record = store.place(root, run.config.scale.name, run.point.task, run.run)
-    goes_on = ["force=false"] * run.config.force  # `start_anew` has been called here, for all its jobs
-    command = [*local.TRAIN, "hydra.mode=RUN", *run.point.overrides, *goes_on]
-    return Attempt(run.title, command, record, journal(folder, run.run), attempts)
+    told = {run.name: {"title": run.title, "record": str(run.record)} for run in runs}
+    write_text(folder / FILE, json_text.dumps({"sweep": title, "runs": told, "prepare": prepare}, indent=1))
 
 
 def _preparing(new: Sequence[Planned]) -> list[Planned]:
@@ -157,11 +121,6 @@ def _fetch(new: Sequence[Planned]) -> None:
             instantiate(run.task.reader).load()
 
 
-def journal(folder: Path, run: str) -> JobJournal:
-    """Of the jobs of a run."""
-    return JobJournal(folder / f"{run}.jobs")
-
-
 def cluster_folder(results_root: Path) -> Path:
     """The folder of all submissions."""
     return results_root / "work" / "cluster"
@@ -171,54 +130,63 @@ def submissions(results_root: Path) -> list[Submission]:
     """All submissions, the newest last."""
     found = []
     for path in sorted(cluster_folder(results_root).glob(f"*/{FILE}")):
-        stored = json_text.read(path)
-        found.append(Submission(path.parent, stored["sweep"], stored["runs"], stored["prepare"]))
+        stored, folder = json_text.read(path), path.parent
+        runs = [QueuedRun(folder, name, run["title"], Path(run["record"])) for name, run in stored["runs"].items()]
+        found.append(Submission(folder, stored["sweep"], runs, stored["prepare"]))
     return found
 
 
 def queued_runs(results_root: Path) -> set[str]:
     """The names of the runs that wait or run."""
-    there = slurm.queue()
-    return {run for each in submissions(results_root) for run in each.runs if there.keys() & {*each.jobs(run)}}
+    there = cluster.queue()
+    return {run.name for each in submissions(results_root) for run in each.runs if there.keys() & {*run.jobs}}
 
 
-def status(results_root: Path) -> list[Status]:
-    """How far each sweep is; of a run that was queued several times, the last time counts."""
-    last: dict[str, tuple[Submission, str]] = {}
-    for submission in submissions(results_root):
-        last |= {run: (submission, run) for run in submission.runs}
-    there = slurm.queue() if last else {}
-    rows: dict[str, list[QueueRow]] = {}
-    for submission, run in last.values():
-        rows.setdefault(submission.sweep, []).append(_row(submission, run, there))
-    return [Status(sweep, found) for sweep, found in rows.items()]
+def status(results_root: Path) -> dict[str, list[tuple[str, str]]]:
+    """By sweep, the state of each run (`STATES`), and its title with what is known beside it.
+
+    Of a run that was queued several times, the last time counts.
+    """
+    last = {run.name: (each.sweep, run) for each in submissions(results_root) for run in each.runs}
+    there = cluster.queue() if last else {}
+    rows: dict[str, list[tuple[str, str]]] = {}
+    for sweep, run in last.values():
+        state, more = _state(run, there)
+        rows.setdefault(sweep, []).append((state, run.title + more))
+    return rows
 
 
-def _row(submission: Submission, run: str, there: Mapping[str, Queued]) -> QueueRow:
-    title, jobs = submission.runs[run]["title"], submission.jobs(run)
-    if store.is_finished(Path(submission.runs[run]["record"])):
-        return QueueRow("recorded", title)
-    starts = journal(submission.folder, run).starts
-    again = f", start {starts}" if starts > 1 else ""
-    if running := [job for job in jobs if job in there and not there[job].waits]:
-        return QueueRow("running", title, f" (job {running[0]}{again})")
-    if waiting := [job for job in jobs if job in there]:
-        return QueueRow("waiting", title, f" (job {waiting[0]}, {there[waiting[0]].reason})")
-    if (submission.folder / CANCELLED).exists():
-        return QueueRow("cancelled", title)
-    logs = (submission.folder / f"{job}_0_log.out" for job in reversed(jobs))
+def in_lines(sweep: str, rows: Iterable[tuple[str, str]]) -> list[str]:
+    """A line of counts, and one for each run that is not recorded."""
+    states = [state for state, _ in rows]
+    counts = ", ".join(f"{states.count(state)} {state}" for state in STATES if state in states)
+    unfinished = sorted((row for row in rows if row[0] != "recorded"), key=lambda row: STATES.index(row[0]))
+    return [f"{sweep}: {counts}", *(f"  {state}  {title}" for state, title in unfinished)]
+
+
+def _state(run: QueuedRun, there: Mapping[str, Queued]) -> tuple[str, str]:
+    """The state of a run, and what is known beside it."""
+    if store.is_finished(run.record):
+        return "recorded", ""
+    queued = sorted((job for job in run.jobs if job in there), key=lambda job: there[job].waits)
+    if queued and not there[queued[0]].waits:
+        return "running", f" (job {queued[0]}{f', start {run.starts}' if run.starts > 1 else ''})"
+    if queued:
+        return "waiting", f" (job {queued[0]}, {there[queued[0]].reason})"
+    if (run.folder / CANCELLED).exists():
+        return "cancelled", ""
+    logs = (run.folder / f"{job}_0_log.out" for job in reversed(run.jobs))
     log = next(filter(Path.is_file, logs), None)
-    return QueueRow("failed", title, f": {slurm.last_line(log)}; log: {log}" if log else ": ended before it began")
+    return "failed", f": {cluster.last_line(log)}; log: {log}" if log else ": ended before it began"
 
 
 def cancel(results_root: Path) -> int:
     """Ends all jobs of all sweeps, those that wait first, so that none of them follows one that is ended."""
-    there, found = slurm.queue(), submissions(results_root)
-    for submission in found:
-        (submission.folder / CANCELLED).touch()
-    jobs = {job for each in found for job in (*each.prepare, *(job for run in each.runs for job in each.jobs(run)))}
-    waiting = [job for job in jobs & there.keys() if there[job].waits]
-    running = [job for job in jobs & there.keys() if not there[job].waits]
-    slurm.cancel(waiting)
-    slurm.cancel(running)
-    return len(waiting) + len(running)
+    there, jobs = cluster.queue(), set[str]()
+    for each in submissions(results_root):
+        (each.folder / CANCELLED).touch()
+        jobs.update(each.prepare, *(run.jobs for run in each.runs))
+    jobs &= there.keys()
+    for waits in (True, False):
+        cluster.cancel([job for job in jobs if there[job].waits == waits])
+    return len(jobs)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from elmo_bench.configuration import pages, tables
 from elmo_bench.configuration.tables import Setting, SweepTable
 from elmo_bench.identity.identity import relative
-from elmo_bench.records import query
+from elmo_bench.records import frame
 from elmo_bench.sweeps import pages as sweeps
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -160,9 +160,9 @@ def _check_columns(sweep: str, scale: str) -> None:
         raise UserError(message, places.page("sweep", sweep))
     made = sweeps.settings(sweep, scale)
     for setting in tables.table(sweep).settings:
-        if query.normal(setting, scale) not in made:
-            known = ", ".join(map(query.in_words, made))
-            message = f"table: no run of the sweep has {query.in_words(setting)}; its runs have: {known}"
+        if frame.normal(setting, scale) not in made:
+            known = ", ".join(map(frame.in_words, made))
+            message = f"table: no run of the sweep has {frame.in_words(setting)}; its runs have: {known}"
             raise UserError(message, places.page("sweep", sweep))
 
 

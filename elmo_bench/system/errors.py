@@ -1,14 +1,19 @@
-"""The exception for errors that the user can correct."""
+"""The exception for errors that the user can correct, and what it says of memory that runs out."""
 
 from __future__ import annotations
 
+import errno
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 LONGEST = 2_000  # characters of a message
+# In the messages of torch, CUDA, cuDNN, cuBLAS and the C++ library; none of them has a type of its own on a CPU.
+NO_MEMORY = ("out of memory", "can't allocate memory", "cannot allocate memory", "not enough memory", "alloc_failed",
+             "bad_alloc")  # fmt: skip
 
 
 class UserError(Exception):
@@ -92,3 +97,30 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def ran_out(error: BaseException) -> bool:
+    """Whether an error says that there is no memory left."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    known = isinstance(error, RuntimeError) and any(sign in str(error).lower() for sign in NO_MEMORY)
+    return isinstance(error, MemoryError) or known
+
+
+@contextmanager
+def explained(doing: Callable[[], str], remedy: str) -> Iterator[None]:
+    """Turns the errors of exhausted memory, on the machine or on a device, into one line.
+
+    Args:
+        doing: says what was done, with the size of the batch, as in "training on 64 sentences"; called only then.
+        remedy: which setting needs less memory.
+
+    Raises:
+        UserError: the memory ran out.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not ran_out(error):
+            raise
+        raise UserError(f"out of memory while {doing()}; {remedy}") from error

@@ -23,6 +23,13 @@ MADE = ROOT / "data"
 LICENCES = "LICENCES"
 
 
+def other_checkout() -> Path | None:
+    """The checkout of this project in the current folder, if the code that runs is not its own."""
+    here = Path.cwd()
+    is_one = (here / "pyproject.toml").is_file() and (here / "elmo_bench" / "__main__.py").is_file()
+    return None if not is_one or here.samefile(PACKAGE.parent) else here
+
+
 def shipped(models_root: str | Path, name: str, typed: bool = False) -> Path:
     """A folder of models that the project brings.
 

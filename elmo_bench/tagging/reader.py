@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from elmo_bench.configuration.keys import valid
@@ -10,7 +11,7 @@ from elmo_bench.system.errors import UserError, notice
 from elmo_bench.tagging.sentences import KEYS, TaggedFiles, TaggedSentence
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import documents, tags
-from elmo_bench.text.batching import pad, pad_tokens
+from elmo_bench.text.batching import TextReader, pad
 from elmo_bench.text.columns import write_rows
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import sentence_of
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 LISTED = 10  # the most places that a message lists
 
 
-class TaggingReader:
+@dataclass(eq=False)
+class TaggingReader(TextReader):
     """A row is {"tokens": [str], "tags": [str]}; the tags are converted from the source's scheme to `scheme`.
 
     A row also has its "document" where a file tells several apart, see `documents.of_blocks`.
@@ -46,21 +48,17 @@ class TaggingReader:
     fields, keys = ("tokens",), KEYS
     hub_tags: ClassVar[str] = "tags"  # the column of tags in a data set of the hub, or else "tags"
 
-    def __init__(
-        self,
-        data: Mapping[str, Any],
-        scheme: str = "bioes",
-        lower: bool = True,
-        min_count: int = 2,
-        char_min_count: int = 2,
-        char_limit: int = 50,
-    ):
-        valid(Literal["bioes", "iob2"], scheme, "task.reader.scheme")
-        self.data, self.files = dict(data), TaggedFiles(data, self.hub_tags)
+    data: Mapping[str, Any]
+    scheme: str = "bioes"
+    lower: bool = True
+    min_count: int = 2
+    char_min_count: int = 2
+    char_limit: int = 50
+
+    def __post_init__(self):
+        valid(Literal["bioes", "iob2"], self.scheme, "task.reader.scheme")
+        self.files = TaggedFiles(self.data, self.hub_tags)
         self.columns = self.files.source.columns
-        self.scheme, self.lower = scheme, lower
-        self.min_count, self.char_min_count, self.char_limit = min_count, char_min_count, char_limit
-        self.vocabularies: dict[str, Vocabulary] = {}
 
     def load(self, part: Part = WHOLE) -> DatasetDict:
         """Reads all splits, makes the vocabularies, and prints which tags were repaired, if any.
@@ -111,9 +109,7 @@ class TaggingReader:
 
     def collate(self, rows: Sequence[Row]) -> Batch:
         """Text field "tokens"; label "tags" (B, T) int64 if all rows have tags, 0 (O) at padding."""
-        words, chars, known = (self.vocabularies[name] for name in ("words", "chars", "labels"))
-        text = pad_tokens([row["tokens"] for row in rows], words, chars, lower=self.lower, char_limit=self.char_limit)
-        labels = {}
+        text, known, labels = self.text([row["tokens"] for row in rows]), self.vocabularies["labels"], {}
         if all(row.get("tags") is not None for row in rows):
             labels["tags"] = pad([[known[tag if tag in known else "O"] for tag in row["tags"]] for row in rows])
         return Batch(list(rows), {"tokens": text}, labels)

@@ -13,7 +13,7 @@ from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage.files import ending, first_line
 from elmo_bench.text import documents
 from elmo_bench.text.columns import Block, comments_named, read_blocks
-from elmo_bench.text.source import DataSource, Table, check_keys
+from elmo_bench.text.source import DataSource, Table
 from elmo_bench.text.tags import TagError, normals
 
 COLUMNS = "of a column file, task.data.word_column and task.data.tag_column number the columns"
@@ -21,6 +21,7 @@ OF_COLUMN_FILES = ("word_column", "tag_column", "comment")  # keys of `task.data
 KEYS = (*OF_COLUMN_FILES, "source_scheme", "tag_names", "labels")
 COMMENT = """add '+task.data.comment="#"'"""
 LONG = 100  # words of a sentence, on average, above which empty lines seem to be missing
+BREAKS = "an empty line stands after each sentence, and nowhere else"
 
 
 class TaggedSentence(NamedTuple):
@@ -57,7 +58,7 @@ class TaggedFiles:
 
     def __init__(self, data: Mapping[str, Any], column: str = "tags"):
         self.data, self.column = dict(data), column
-        self.source = DataSource(data, native=_is_of_columns, otherwise=COLUMNS)
+        self.source = DataSource(data, native=_is_of_columns, otherwise=COLUMNS, keys=KEYS)
         self.labels = {str(theirs): str(ours) for theirs, ours in (self.data.get("labels") or {}).items()}
 
     def comments(self) -> AbstractContextManager[None]:
@@ -66,7 +67,6 @@ class TaggedFiles:
 
     def splits(self) -> dict[str, Iterator[TaggedSentence]]:
         """The sentences of all splits. Raises `UserError`, here or as they are read, for what is no such file."""
-        check_keys(self.data, *KEYS)
         tabular = self.source.tabular
         if tabular:
             if unread := [key for key in OF_COLUMN_FILES if key in self.data]:
@@ -83,17 +83,14 @@ class TaggedFiles:
     def _of(self, opened: Table | Path, tagged: bool = True, documented: bool = False) -> Iterator[TaggedSentence]:
         if not isinstance(opened, Path):
             return self._of_table(opened, tagged)
-        blocks = self._blocks(opened, tagged)
-        return self._of_blocks(blocks, tagged, documents.of_blocks(blocks) if documented else repeat(""))
-
-    def _blocks(self, path: Path | str, tagged: bool = True) -> list[Block]:
-        blocks = list(read_blocks(path, comment=self.data.get("comment"), minimum=2 if tagged else 1))
+        blocks = list(read_blocks(opened, comment=self.data.get("comment"), minimum=2 if tagged else 1))
         words, sentences = sum(len(block.rows) for block in blocks), len(blocks)
         if words > LONG * sentences or sentences == words > 1:
-            what = f"{sentences} sentence{'s' * (sentences > 1)} of {words} words"
-            expected = "an empty line stands after each sentence, and nowhere else"
-            notice(f"{what}; are the empty lines right? {expected}", path)
-        return blocks
+            told = f"{sentences} sentence{'s' * (sentences > 1)} of {words} words; are the empty lines right? {BREAKS}"
+            if documented and sentences == 1:
+                raise UserError(told, opened)  # of a whole split: nothing can be learned from it, nor scored
+            notice(told, opened)
+        return self._of_blocks(blocks, tagged, documents.of_blocks(blocks) if documented else repeat(""))
 
     def _of_blocks(self, blocks: list[Block], tagged: bool, named: Iterable[str]) -> Iterator[TaggedSentence]:
         word, tag = self.data.get("word_column", 0), self.data.get("tag_column", -1)

@@ -9,7 +9,7 @@ from itertools import chain, islice, takewhile, zip_longest
 from operator import not_
 from os import PathLike
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 from unicodedata import normalize
 
 from elmo_bench.system.errors import UserError, notice
@@ -99,24 +99,21 @@ def read_blocks(
                     continue
                 remark = False
             begins = line.startswith(DOCSTART)
-            if remark or begins or not line.strip(" \t"):
-                document += begins
-                if block.rows:
-                    yield _without_separators(block, minimum, last)
-                    has_sentence, block = True, Block([], [], [], path)
-                block = block._replace(document=document)
-                if remark:
-                    yield Block([], [number], [line], path)
+            if not (remark or begins or not line.strip(" \t")):
+                if "\r" in line:
+                    raise UserError(r"a carriage return in the line; end the lines with \n or \r\n", path, number)
+                block.rows.append(split(line))
+                block.lines.append(number)
                 continue
-            if "\r" in line:
-                raise UserError(r"a carriage return in the line; end the lines with \n or \r\n", path, number)
-            row = split(line)
-            if widths == "sentence" and not block.rows:
-                width = len(row)
-            if widths != "any":
-                _check(row, width, empty, minimum, bool(last), path, number)
-            block.rows.append(row[: len(row) - empty])
-            block.lines.append(number)
+            document += begins
+            if block.rows:
+                if widths != "any":
+                    _check(block, width if widths == "file" else len(block.rows[0]), empty, minimum, last)
+                yield block
+                has_sentence, block = True, Block([], [], [], path)
+            block = block._replace(document=document)
+            if remark:
+                yield Block([], [number], [line], path)
     if doubtful:
         told = f"{len(doubtful)} of the comments have as many columns as the rows, the first at line {doubtful[0]}"
         notice(f"{told}; if they are words, separate the columns by tabs", path)
@@ -136,51 +133,44 @@ def _split_tabs(line: str) -> list[str]:
     return [field.strip(" ") for field in line.split("\t")]
 
 
-def _without_separators(block: Block, minimum: int, last: str) -> Block:
-    """A sentence of which the last field of some rows may be empty, with `last` there.
+def _check(block: Block, width: int, empty: int, minimum: int, last: str) -> None:
+    """Raises `UserError` unless each row has `width` fields, of which the `empty` last ones, and no others, are empty.
 
-    Where that of all is, it is a field only behind one of brackets, which have a `*` in every row; else every row ends
-    in a separator.
+    These go. With `last`, the last field may be empty, and gets it. Where that of all rows is, it is a field only
+    behind one of brackets, which have a `*` in every row; else every row ends in a separator.
     """
+    for row, line in zip(block.rows, block.lines, strict=True):
+        if len(row) != width:
+            said = f"{len(row)} columns, but the lines before have {width}"
+        elif width - empty < minimum:
+            raise UserError(f"{width - empty} column(s), but at least {minimum} are expected", block.path, line)
+        elif "" in row[: width - (empty or bool(last))]:
+            said = f"column {row.index('')} (from 0) is empty"
+        elif empty and any(row[-empty:]):
+            said = f"column {width - empty} (from 0) is empty in the lines before"
+        else:
+            continue
+        raise UserError(f"{said}; correct the file", block.path, line)
     rows = block.rows
     while last and len(rows[0]) > minimum and not any(row[-1] or "*" in row[-2] for row in rows):
+        empty += 1
         for row in rows:
             row.pop()
     for row in rows:
+        del row[width - empty :]
         row[-1] = row[-1] or last
-    return block
 
 
-def _check(row: list[str], width: int, empty: int, minimum: int, may_lack: bool, path: Path, line: int) -> None:
-    """Raises `UserError` unless a row has `width` fields, of which the `empty` last ones, and no others, are empty."""
-    if len(row) != width:
-        raise UserError(f"{len(row)} columns, but the lines before have {width}; correct the file", path, line)
-    if width - empty < minimum:
-        raise UserError(f"{width - empty} column(s), but at least {minimum} are expected", path, line)
-    filled = row[: width - (empty or may_lack)]
-    if "" in filled:
-        raise UserError(f"column {row.index('')} (from 0) is empty; correct the file", path, line)
-    if empty and any(row[-empty:]):
-        raise UserError(f"column {width - empty} (from 0) is empty in the lines before; correct the file", path, line)
-
-
-class ReadSentence(Protocol):
-    """What is compared of a sentence; `lines` is None where it stands in no line of its own."""
-
-    @property
-    def words(self) -> list[str]: ...
-
-    @property
-    def lines(self) -> list[int] | None: ...
-
-
-S = TypeVar("S", bound=ReadSentence)
+S = TypeVar("S", bound=Any)
 
 
 def side_by_side(
     gold: Path | str, predictions: Path | str, read: Callable[[Path | str], Iterable[S]]
 ) -> Iterator[tuple[S, S]]:
     """The sentences of a gold file and of a file of predictions, in pairs. Accents may be in either form.
+
+    Args:
+        read: gives sentences with `words`, and `lines`, None where they stand in no line of their own.
 
     Raises:
         UserError: the files have different sentences or words; the errors of `read`.
@@ -203,12 +193,12 @@ def side_by_side(
         yield expected, predicted
 
 
-def _line(sentence: ReadSentence, word: int = 0) -> int | None:
+def _line(sentence: Any, word: int = 0) -> int | None:
     """The line of a word, or else of the last one."""
     return sentence.lines[min(word, len(sentence.lines) - 1)] if sentence.lines else None
 
 
-def _place(path: Path | str, sentence: ReadSentence, number: int, word: int = 0) -> str:
+def _place(path: Path | str, sentence: Any, number: int, word: int = 0) -> str:
     return f"{path}:{_line(sentence, word)}" if sentence.lines else f"{path}, row {number}"
 
 

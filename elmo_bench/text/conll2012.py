@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.files import below, distinct, ending, first_line, open_text
+from elmo_bench.system.storage.files import below, distinct, ending, first_line, numbered_lines
 from elmo_bench.text import brackets
 from elmo_bench.text.columns import Block, read_blocks, write_rows
 from elmo_bench.text.source import TABLES
@@ -343,14 +343,12 @@ def find_files(source: str | PathLike[str] | Iterable[str], folder: str | PathLi
 
 def _begins_as_conll(path: Path) -> bool:
     """Whether a file that may be a list of files begins with the mark of a document, or with a row of columns."""
-    with open_text(path) as lines:
-        first = next(filter(str.strip, lines), "")
+    _, first = next(numbered_lines(path), (0, ""))
     return _BEGINS.match(first) is not None or len(first.split()) >= WIDTH
 
 
 def _listed(path: Path, folder: Path) -> Iterator[Path]:
-    with open_text(path) as lines:
-        names = [(number, name) for number, line in enumerate(lines, start=1) if (name := line.strip())]
+    names = [(number, line.strip()) for number, line in numbered_lines(path)]
     if not names:
         raise UserError("the list of files is empty", path)
     for number, name in names:

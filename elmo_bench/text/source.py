@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -132,6 +133,7 @@ def whole_number(cell: Any) -> Any:
     return int(number) if number.is_integer() and not isinstance(cell, bool) else cell
 
 
+@dataclass(eq=False)
 class DataSource:
     """The `data` of a task's configuration for one scale.
 
@@ -141,17 +143,21 @@ class DataSource:
         instead: the settings that name files instead of the hub, for error messages.
         native: whether a file with the ending of a table has a format that the reader reads itself.
         otherwise: what to do about {columns} where the files are no tables, for error messages.
+        keys: of `data` that the reader reads itself.
+
+    Raises:
+        UserError: a key that nothing reads.
     """
 
-    def __init__(
-        self,
-        data: Mapping[str, Any],
-        instead: str = "task.data.folder=DIR",
-        native: Callable[[Path], bool] = lambda path: False,
-        otherwise: str = "leave it out",
-    ):
-        self.otherwise = otherwise
-        self.data, self.native, self.hint = dict(data), native, f"give {instead} to read files instead"
+    data: Mapping[str, Any]
+    instead: str = "task.data.folder=DIR"
+    native: Callable[[Path], bool] = lambda path: False
+    otherwise: str = "leave it out"
+    keys: Sequence[str] = ()
+
+    def __post_init__(self):
+        check_keys(self.data, *self.keys)
+        self.hint = f"give {self.instead} to read files instead"
         self.columns: dict[str, str] = dict(self.data.get("columns") or {})
 
     @property

@@ -101,14 +101,6 @@ def follows(scheme: str, before: str, tag: str) -> bool:
     return (tag[0] in "IE" and tag[2:] == kind) if open_ else tag[0] in "OBS"
 
 
-def violation(tags: Sequence[str], scheme: str) -> int | None:
-    """The index of the first token that violates the scheme, or None."""
-    for i, (before, tag) in enumerate(zip(["O", *tags], [*tags, "O"], strict=True)):
-        if not follows(scheme, before, tag):
-            return min(i, len(tags) - 1)
-    return None
-
-
 def exceptions(tags: Sequence[str], found: Iterable[Span], scheme: str) -> list[int]:
     """Of every span that the scheme would write with other tags, the first token with a wrong one."""
     expected = encode(found, len(tags), scheme)
@@ -158,25 +150,26 @@ class TagReader:
         if scheme not in (*SCHEMES, "auto", "conlleval"):
             raise ValueError(f"unknown tag scheme {scheme!r}; choose from auto, {', '.join(SCHEMES)}, conlleval")
         self.scheme, self.sentences, self.entities = scheme, 0, 0
-        candidates = SCHEMES if scheme == "auto" else ()
+        candidates = SCHEMES if scheme == "auto" else [scheme] if scheme in SCHEMES else []
         self.exceptions: dict[str, list[tuple[int, int]]] = {candidate: [] for candidate in candidates}
 
     def __call__(self, tags: Sequence[str]) -> list[Span]:
         """The spans of a sentence. Raises `TagError`: a tag of no known scheme, or against the scheme asked for."""
         clean = normals(tags, self.sentences)
-        if self.scheme in SCHEMES and (index := violation(clean, self.scheme)) is not None:
-            message = f"the tag {tags[index]!r} does not follow {self.scheme} here; correct the file"
-            raise TagError(message, self.sentences, index)
         found = spans(clean)
         for scheme, places in self.exceptions.items():
-            places += [(self.sentences, index) for index in exceptions(clean, found, scheme)]
+            wrong = exceptions(clean, found, scheme)
+            if wrong and scheme == self.scheme:
+                message = f"the tag {tags[wrong[0]]!r} does not follow {scheme} here; correct the file"
+                raise TagError(message, self.sentences, wrong[0])
+            places += [(self.sentences, index) for index in wrong]
         self.sentences += 1
         self.entities += len(found)
         return found
 
     def settle(self) -> Settled:
         """The scheme of all sentences read. Raises `TagError` if they follow none, where the last one is broken."""
-        if not self.exceptions:
+        if self.scheme != "auto":
             return Settled(self.scheme, self.entities, [])
         scheme, places = min(self.exceptions.items(), key=lambda item: len(item[1]))
         if places and TOLERATED * len(places) >= self.entities:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
-from elmo_bench.system.storage.files import open_text
+from elmo_bench.system.storage.files import numbered_lines
 
 _PARTS = re.compile(r"[()]|[^() \t\r\n]+").findall  # not \S: a no-break space may stand inside a word
 _ESCAPED = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
@@ -77,17 +77,12 @@ def read_trees(path: str | PathLike[str]) -> Iterator[tuple[int, Tree]]:
         UserError: no such file, not UTF-8, a line that is not a tree (the error names it), no trees at all.
     """
     path, has_tree = Path(path), False
-    with open_text(path) as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                yield number, Tree.parse(line, limits.NESTING)
-            except TreeError as error:
-                raise UserError(
-                    f"{error}; expected one tree per line, such as (3 (2 a) (4 gem))", path, number
-                ) from None
-            has_tree = True
+    for number, line in numbered_lines(path):
+        try:
+            yield number, Tree.parse(line, limits.NESTING)
+        except TreeError as error:
+            raise UserError(f"{error}; expected one tree per line, such as (3 (2 a) (4 gem))", path, number) from None
+        has_tree = True
     if not has_tree:
         raise UserError("contains no tree; expected one per line, such as (3 (2 a) (4 gem))", path)
 

@@ -72,19 +72,21 @@ class Trained:
         """Representation and head, with the trained weights, on the device of its configuration; in eval mode."""
         return self._model(self._source)
 
-    def predict(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """The answers for JSON objects, one for each, in their order; the same as the command writes.
+    def predict(self, rows: str | Sequence[str | Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The answers for texts or JSON objects, one for each, in their order; the same as the command writes.
 
         Args:
             rows: as the lines of `predict`'s input (`elmo-bench predict --help`), such as {"text": "Ida sang in Oslo"}
-                or {"tokens": ["Ida", "sang"]}; texts of any length, put together in batches of similar length.
+                or {"tokens": ["Ida", "sang"]}; a string stands for {"text": it}. Texts of any length are put together
+                in batches of similar length.
 
         Raises:
             UserError: the task's reader does not take an object, or this has the key "prediction" already; its number,
                 from 0, is named.
         """
         read = []
-        for number, raw in enumerate(rows):
+        for number, raw in enumerate([rows] if isinstance(rows, str) else rows):
+            raw = {"text": raw} if isinstance(raw, str) else raw
             try:
                 check_place(raw)
                 read.append((raw, row_of(self.reader, raw, self.task)))
@@ -160,7 +162,7 @@ class Trained:
         import torch
 
         from elmo_bench.running.faults import Size
-        from elmo_bench.system.exhaustion import explained
+        from elmo_bench.system.errors import explained
         from elmo_bench.system.terminal.bars import tracked
         from elmo_bench.text.batching import BucketSampler
         from elmo_bench.text.tokens import lengths
@@ -225,7 +227,7 @@ def row_of(reader: Any, raw: Mapping[str, Any], task: str) -> Any:
 
 def check_place(raw: Mapping[str, Any]) -> None:
     """Raises `UserError` if an object has the answer's key: the answer will stand beside its keys."""
-    if PLACE in raw:
+    if isinstance(raw, Mapping) and PLACE in raw:
         raise UserError(f'"{PLACE}" is the key of the answer in the output; give it another name')
 
 

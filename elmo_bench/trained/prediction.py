@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from elmo_bench.configuration import pages
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.system import places
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage import files, json_text, outputs
 from elmo_bench.system.storage.files import open_text, write_text
 from elmo_bench.text.source import TABLES, check_keys
@@ -94,55 +97,95 @@ def _of_record(record: Record) -> Path:
 
 def predict(
     checkpoint: str | None,
-    input: str,
-    output: str,
+    input: str | None,
+    output: str | None,
     format: str | None = None,
     task: str | None = None,
     models_root: str | None = None,
     data: Mapping[str, Any] | None = None,
+    text: str | None = None,
     **options: Any,
 ) -> int:
-    """Writes the predictions atomically; returns their number.
+    """Writes the predictions atomically, or prints them; returns their number.
 
     Args:
-        checkpoint, input, output: paths.
+        checkpoint: path.
+        input: path, or "-" for the standard input; None: `text` alone. A .txt file whose lines are no columns is plain
+            text, of which each line is a row, or all lines are one where a row is a document.
+        output: path; None: the standard output.
         format: "json", or "official": a file that `score` and the official scorer read. None: official if the output's
             name has the `official_ending` of the task's reader, else json.
         task: instead of a checkpoint: the one whose trained head is used; beside it: the one that it must be of, whose
             configuration files may then name code outside this project.
         models_root: the folder of heads and their biLMs; None: the configuration's.
         data: keys of `task.data` that say how the input is read; others are as in training.
+        text: instead of an input.
         options: other keys of the configuration; None: as in the run.
 
     Raises:
         UserError: files that cannot be read, an output with the name of a packed file, a line that is not a JSON
             object, that the reader rejects or that has the key "prediction" already, a prediction that is not finite.
     """
-    if not Path(output).absolute().parent.is_dir():
+    if (input is None) == (text is None):
+        raise UserError("give input=FILE, input=- for the standard input, or text='...'; one of them")
+    if output is not None and not Path(output).absolute().parent.is_dir():
         raise UserError("no such folder for the output", Path(output).parent)
-    if (suffix := Path(output).suffix.lower()) in (*files.OPENERS, ".zip"):
+    if output is not None and (suffix := Path(output).suffix.lower()) in (*files.OPENERS, ".zip"):
         raise UserError(f"the output is not packed; give a name that does not end in {suffix}", output)
     _check_named(checkpoint, task, models_root)
-    files.check(input)  # said at once, and not after torch and a model are read
-
-    from elmo_bench.task import ReadsFiles, WritesOfficial
+    if input not in (None, "-"):
+        files.check(input)  # said at once, and not after torch and a model are read
 
     saved = heads.read(str(task), models_root) if checkpoint is None else checkpoints.load(checkpoint, task=task)
     trained = Trained(saved, options | {f"task.reader.data.{key}": value for key, value in (data or {}).items()})
     cfg = trained.cfg
+    if output is not None:
+        head = None if checkpoint else heads.folder_of(cfg.task.name, cfg.models_root, models_root is not None)
+        outputs.apart(output, [checkpoint, input, head, *(getattr(cfg.bilm, key, None) for key in LAYERS)])
+    check_keys(data or {}, *getattr(trained.reader, "keys", ()), places=("columns",))
+    with _file_of(input, text) as path:
+        number, answers = _predicted(trained, path, output, format)
+    if output is None:
+        print(answers, end="")
+    else:
+        write_text(Path(output), answers)
+    return number
+
+
+@contextmanager
+def _file_of(input: str | None, text: str | None) -> Iterator[str]:
+    """The file to predict: what was typed, or stands in the standard input, becomes one."""
+    if input not in (None, "-"):
+        yield input
+        return
+    given = sys.stdin.buffer.read() if text is None else (json_text.dumps({"text": text}) + "\n").encode()
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "input.jsonl" if given.lstrip()[:1] in (b"{", b"[") else "input.txt")
+        path.write_bytes(given)
+        try:
+            yield str(path)
+        except UserError as error:
+            place = Path("the standard input") if text is None else None
+            raise UserError(error.message, place, error.line if place else None, error.faults) from None
+
+
+def _predicted(trained: Trained, input: str, output: str | None, format: str | None) -> tuple[int, str]:
+    """The number of answers to a file, and their text. Raises `UserError` as `predict`."""
+    from elmo_bench.task import ReadsFiles, WritesOfficial
+
     reader: Any = trained.reader
-    head = None if checkpoint else heads.folder_of(cfg.task.name, cfg.models_root, models_root is not None)
-    outputs.apart(output, [checkpoint, input, head, *(getattr(cfg.bilm, key, None) for key in LAYERS)])
-    by_name = "official" if files.ending(output) == getattr(reader, "official_ending", None) else "json"
-    official = (format or by_name) == "official"
-    check_keys(data or {}, *getattr(reader, "keys", ()), places=("columns",))
+    own_ending = getattr(reader, "official_ending", None)
+    official = format == "official" or (format is None and output is not None and files.ending(output) == own_ending)
     own = not _has_rows(input, getattr(reader, "json_keys", frozenset()))
-    for needed, able, path in (
-        (official, issubclass(type(reader), WritesOfficial), output), (own, issubclass(type(reader), ReadsFiles), input)
-    ):  # fmt: skip
-        if needed and not able:
-            raise UserError(f"task {cfg.task.name} has no file format of its own; give a .jsonl file", path)
-    if own:
+    if official and not issubclass(type(reader), WritesOfficial):
+        raise UserError(f"task {trained.task} has no file format of its own; give a .jsonl file", output)
+    if not own:
+        inputs = read_rows(reader, input, trained.task, official)
+    elif _is_text(input):
+        inputs = _texts(trained, input)
+    elif not issubclass(type(reader), ReadsFiles):
+        raise UserError(f"task {trained.task} has no file format of its own; give a .jsonl file", input)
+    else:
         try:
             inputs = [(row.pop("input", {}), row) for row in reader.from_file(input)]
             for raw, _ in inputs if not official else ():
@@ -151,29 +194,47 @@ def predict(
             in_lines = files.ending(input) in TABLES
             other = "" if in_lines else "; text of your own goes into a .jsonl file, an object a line"
             raise UserError(f"{error.message}{other}", error.path, error.line, error.faults) from error
-    else:
-        inputs = read_rows(reader, input, cfg.task.name, official)
     rows = [row for _, row in inputs]
-    if official:
-        try:
-            _try(reader, rows)
-        except UserError as error:
-            raise UserError(error.message, input) from None
-        text = reader.official([answer.prediction for answer in trained.answers(rows)], rows)
-    else:
-        text = "".join(json_text.dumps(line, ensure_ascii=False) + "\n" for line in trained.lines(inputs))
-    write_text(Path(output), text)
-    return len(inputs)
+    if not official:
+        lines = (json_text.dumps(line, ensure_ascii=False) + "\n" for line in trained.lines(inputs))
+        return len(rows), "".join(lines)
+    try:
+        _try(reader, rows)
+    except UserError as error:
+        raise UserError(error.message, input) from None
+    return len(rows), reader.official([answer.prediction for answer in trained.answers(rows)], rows)
+
+
+def _is_text(path: str) -> bool:
+    """Whether a .txt file is plain text, and no columns, trees or marks of documents."""
+    if files.ending(path) != ".txt":
+        return False
+    with open_text(path) as opened:
+        lines = [line.rstrip() for line in opened if line.strip()]
+    widths = {len(line.split()) for line in lines}
+    if not lines or any("\t" in line or line.startswith(("(", "#", "-DOCSTART-")) for line in lines):
+        return False
+    return len(widths) > 1 or (len(lines) == 1 and not re.fullmatch(r"\S+|.*\s(O|[BIESLU]-\S+)", lines[0]))
+
+
+def _texts(trained: Trained, path: str) -> list[tuple[dict[str, Any], Any]]:
+    """The rows of plain text: of each line, or of all of it where a row is a document."""
+    with open_text(path) as opened:
+        lines = [line.strip() for line in opened if line.strip()]
+    texts = ["\n".join(lines)] if trained.reader.fields == ("sentences",) else lines
+    notice("the input is taken as plain text" + (", each line as a row" if texts == lines else ", one document"))
+    try:
+        return [(raw := {"text": text}, row_of(trained.reader, raw, trained.task)) for text in texts]
+    except UserError as error:
+        raise UserError(f"plain text has no other keys: {error.message}", path) from None
 
 
 def _check_named(path: str | None, task: str | None, models_root: str | None) -> None:
-    """Raises `UserError` unless there is a checkpoint, or a trained head of the task."""
+    """Raises `UserError` unless a checkpoint is named, or the task of a trained head."""
     if path is not None and models_root is not None:
         raise UserError("checkpoint=... is a model by itself: leave out models_root")
     if path is None and task is None:
         raise UserError("missing argument checkpoint=... (of a run), or task=... (the trained head of a task)")
-    if path is None and task is not None:
-        heads.find(task, models_root)
 
 
 def _has_rows(path: str, own: frozenset[str]) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from elmo_bench.records.record import Record
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal import console
 from elmo_bench.trained.opened import ALONE, default_dtype
 
 
@@ -31,9 +32,16 @@ def train(task: str = "ner", overrides: Sequence[str] | None = None) -> Record:
     if sweep := next((each for each in given if each.lstrip("+").startswith("sweep=")), None):
         raise UserError(f"{sweep}: a sweep is many runs, and train makes one; `elmo-bench sweep {sweep}` runs them")
     with ALONE, _process_kept():
-        from elmo_bench.running.launch import train_task
+        from elmo_bench.configuration import pages  # which explains Hydra's errors
+        from elmo_bench.running import launch
 
-        return train_task(task, given)
+        try:
+            return launch.train(pages.compose([f"task={task}", *given]))
+        except Exception as error:
+            message = None if isinstance(error, UserError) else console.explain(error)
+            if message is None:
+                raise
+            raise UserError(message) from error
 
 
 @contextmanager

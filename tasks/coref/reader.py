@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from elmo_bench.configuration.keys import valid
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import conll2012
-from elmo_bench.text.batching import pad_tokens
+from elmo_bench.text.batching import TextReader
 from elmo_bench.text.brackets import write_mentions
 from elmo_bench.text.conll2012 import END, NO_SINGLETONS, SPEAKER, WORD
 from elmo_bench.text.part import WHOLE, Part
@@ -31,7 +32,8 @@ LAST = "is coreference their last column?"
 UNSLASHED = {"/.": ".", "/?": "?"}  # OntoNotes writes the marks of some transcripts with a slash
 
 
-class CorefReader:
+@dataclass(eq=False)
+class CorefReader(TextReader):
     """A row is one part of a document; clusters never go beyond a part.
 
     {"document": name, "part": str, "genre": str, "sentences": [[str]], "speakers": [str] (one per word),
@@ -51,20 +53,16 @@ class CorefReader:
 
     fields = ("sentences",)
 
-    def __init__(
-        self,
-        data: Mapping[str, Any],
-        keep_singletons: bool = False,
-        max_sentences: int = 50,
-        lower: bool = False,
-        min_count: int = 2,
-        char_min_count: int = 2,
-        char_limit: int = 50,
-    ):
-        valid(PositiveInt, max_sentences, "task.reader.max_sentences")
-        self.data, self.keep_singletons, self.max_sentences = dict(data), keep_singletons, max_sentences
-        self.lower, self.min_count, self.char_min_count, self.char_limit = lower, min_count, char_min_count, char_limit
-        self.vocabularies: dict[str, Vocabulary] = {}
+    data: Mapping[str, Any]
+    keep_singletons: bool = False
+    max_sentences: int = 50
+    lower: bool = False
+    min_count: int = 2
+    char_min_count: int = 2
+    char_limit: int = 50
+
+    def __post_init__(self):
+        valid(PositiveInt, self.max_sentences, "task.reader.max_sentences")
 
     def load(self, part: Part = WHOLE) -> DatasetDict:
         """Reads all splits and makes the vocabularies.
@@ -135,9 +133,7 @@ class CorefReader:
         all rows have clusters "mentions" (M, 4): document, first word in it, number of words - 1, cluster. All int64.
         """
         # Rows of raw text keep its words.
-        texts = [unslashed(sentence) for row in rows for sentence in row["sentences"]]
-        known = self.vocabularies["words"], self.vocabularies["chars"]
-        text = pad_tokens(texts, *known, lower=self.lower, char_limit=self.char_limit)
+        text = self.text([unslashed(sentence) for row in rows for sentence in row["sentences"]])
         numbers: dict[str, int] = {}
         speakers = [numbers.setdefault(name, len(numbers)) for row in rows for name in row["speakers"]]
         labels = {
@@ -206,7 +202,8 @@ class CorefReader:
             seen.add(key)
             mentions = [Span(str(i), m[0], m[1] + 1) for i, each in enumerate(prediction["clusters"]) for m in each]
             words = sum(map(len, row["sentences"]))
-            columns = iter(zip(write_mentions(mentions, words), row["speakers"], strict=True))
+            speakers = row.get("speakers") or ["-"] * words
+            columns = iter(zip(write_mentions(mentions, words), speakers, strict=True))
             lines.append(conll2012.begin(name, part))
             for sentence in row["sentences"]:
                 cells, speakers = zip(*islice(columns, len(sentence)), strict=True)

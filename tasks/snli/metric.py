@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.metrics.accuracy import Accuracy, score_labels
-from elmo_bench.text.source import DataSource, check_keys
+from elmo_bench.text.source import DataSource
 
 from .pairs import LABELS as LABELS
 from .pairs import is_release, labels, read_pairs
@@ -29,7 +29,6 @@ def score(gold: Path | str, predictions: Path | str, data: Mapping[str, Any] | N
     Raises:
         UserError: the files cannot be read, differ in length, or hold other labels.
     """
-    source = DataSource(data or {}, native=is_release)
-    check_keys(source.data, "labels", places=("columns",))
+    source = DataSource(data or {}, native=is_release, keys=("labels",))
     known = labels(source.data)
     return score_labels(gold, predictions, known, source, lambda path: (pair.label for pair in read_pairs(path, known)))

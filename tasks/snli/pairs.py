@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
-from elmo_bench.system.storage.files import ending, open_text
+from elmo_bench.system.storage.files import ending, numbered_lines
 from elmo_bench.text.labels import NO_GOLD, Labels
 from elmo_bench.text.source import Table
 
@@ -33,8 +33,7 @@ def is_release(path: Path) -> bool:
     """Whether a file has the release's columns, and not those of a table, by its first line."""
     if ending(path) not in (".jsonl", ".tsv"):
         return False
-    with open_text(path) as lines:
-        first = next(filter(str.strip, lines), "")
+    _, first = next(numbered_lines(path), (0, ""))
     return not {"premise", "hypothesis"} <= {*re.split(r'["\t\r\n]', first)}
 
 
@@ -70,35 +69,32 @@ def read_pairs(path: Path, known: Labels | None = None, labelled: bool = True) -
     """
     known, needed = known or labels({}), COLUMNS[not labelled :]
     header, pair = [], None
-    with open_text(path) as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            fault = partial(UserError, path=path, line=number)
-            if ".jsonl" in path.suffixes:
-                try:
-                    row = json_text.parse(line)
-                except ValueError as error:
-                    raise fault(f"{error}; correct the file") from None
-                if not isinstance(row, dict):
-                    raise fault("not a JSON object; correct the file")
-            elif header:
-                cells = line.rstrip("\r\n").split("\t")
-                if len(cells) > len(header):
-                    raise fault(f"{len(cells)} columns, but the header has {len(header)}; correct the file")
-                row = dict(zip(header, cells, strict=False))
-            else:
-                header = line.rstrip("\r\n").split("\t")
-                if missing := [name for name in needed if name not in header]:
-                    raise fault(f"the header lacks the column {', '.join(missing)}; correct the file")
-                continue
-            if missing := [name for name in needed if name not in row]:
-                raise fault(f"the column {', '.join(missing)} is missing; correct the file")
-            if wrong := [name for name in needed if not isinstance(row[name], str)]:
-                raise fault(f"{wrong[0]} is not text; correct the file")
-            label = known.find(row[COLUMNS[0]]) if labelled else NO_GOLD
-            if label is None:
-                raise fault(known.unknown(row[COLUMNS[0]]))
-            yield (pair := Pair(label, row[COLUMNS[1]], row[COLUMNS[2]], fault, row))
+    for number, line in numbered_lines(path):
+        fault = partial(UserError, path=path, line=number)
+        if ".jsonl" in path.suffixes:
+            try:
+                row = json_text.parse(line)
+            except ValueError as error:
+                raise fault(f"{error}; correct the file") from None
+            if not isinstance(row, dict):
+                raise fault("not a JSON object; correct the file")
+        elif header:
+            cells = line.split("\t")
+            if len(cells) > len(header):
+                raise fault(f"{len(cells)} columns, but the header has {len(header)}; correct the file")
+            row = dict(zip(header, cells, strict=False))
+        else:
+            header = line.split("\t")
+            if missing := [name for name in needed if name not in header]:
+                raise fault(f"the header lacks the column {', '.join(missing)}; correct the file")
+            continue
+        if missing := [name for name in needed if name not in row]:
+            raise fault(f"the column {', '.join(missing)} is missing; correct the file")
+        if wrong := [name for name in needed if not isinstance(row[name], str)]:
+            raise fault(f"{wrong[0]} is not text; correct the file")
+        label = known.find(row[COLUMNS[0]]) if labelled else NO_GOLD
+        if label is None:
+            raise fault(known.unknown(row[COLUMNS[0]]))
+        yield (pair := Pair(label, row[COLUMNS[1]], row[COLUMNS[2]], fault, row))
     if pair is None:
         raise UserError("the file has no rows", path)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from elmo_bench.system.errors import UserError, notice
 from elmo_bench.task import Batch, Row
-from elmo_bench.text.batching import pad_tokens
+from elmo_bench.text.batching import TextReader
 from elmo_bench.text.labels import NO_GOLD
 from elmo_bench.text.part import WHOLE, Part
-from elmo_bench.text.source import DataSource, check_keys, tables
+from elmo_bench.text.source import DataSource, tables
 from elmo_bench.text.tokenizer import compounds, words
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from datasets import DatasetDict
 
 
-class SnliReader:
+@dataclass(eq=False)
+class SnliReader(TextReader):
     """A row is {"premise": [str], "hypothesis": [str], "label": str}.
 
     All texts, whatever their split or source, are tokenized in the same way: see `tokenize`.
@@ -44,11 +46,14 @@ class SnliReader:
     fields, keys = ("premise", "hypothesis"), ("labels",)
     json_keys = frozenset({"sentence1", "sentence2"})
 
-    def __init__(self, data: Mapping[str, Any], lower: bool = False, min_count: int = 1, apart: bool = True):
-        self.source = DataSource(data, native=is_release)
+    data: Mapping[str, Any]
+    lower: bool = False
+    min_count: int = 1
+    apart: bool = True
+
+    def __post_init__(self):
+        self.source = DataSource(self.data, native=is_release, keys=self.keys)
         self.columns = self.source.columns
-        self.lower, self.min_count, self.apart = lower, min_count, apart
-        self.vocabularies: dict[str, Vocabulary] = {}
 
     def load(self, part: Part = WHOLE) -> DatasetDict:
         """Reads all splits and makes the vocabularies.
@@ -59,7 +64,6 @@ class SnliReader:
             UserError: a missing setting or file, a missing column, an unknown label, a line that is not a JSON object,
                 an empty sentence in dev or test, a split without pairs; it names file and line.
         """
-        check_keys(self.source.data, *self.keys)
         known = labels(self.source.data)
         splits = {split: self._rows(read(opened, known), split) for split, opened in self.source.load().items()}
         splits["train"] = part.of(splits["train"], "pairs")
@@ -91,8 +95,7 @@ class SnliReader:
 
     def collate(self, rows: Sequence[Row]) -> Batch:
         """Text fields "premise" and "hypothesis"; "label" (B,) int64 if all rows have one."""
-        known, labels = self.vocabularies["words"], {}
-        texts = {field: pad_tokens([row[field] for row in rows], known, lower=self.lower) for field in self.fields}
+        texts, labels = {field: self.text([row[field] for row in rows]) for field in self.fields}, {}
         if all(row.get("label") is not None for row in rows):
             labels["label"] = torch.tensor([self.vocabularies["labels"][row["label"]] for row in rows])
         return Batch(list(rows), texts, labels)

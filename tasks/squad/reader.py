@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -14,10 +15,10 @@ from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage import json_text
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import tokenizer
-from elmo_bench.text.batching import pad_tokens
+from elmo_bench.text.batching import TextReader
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import has_words
-from elmo_bench.text.source import SPLITS, DataSource, check_keys, mapped, with_inputs
+from elmo_bench.text.source import SPLITS, DataSource, mapped, with_inputs
 from elmo_bench.text.tokenizer import TextWord
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -37,7 +38,8 @@ class Context(NamedTuple):
     apart: bool  # as `tokenizer.words` takes it
 
 
-class SquadReader:
+@dataclass(eq=False)
+class SquadReader(TextReader):
     """A row is a question: {"id", "title", "question": [word], "context": [[word]], "starts": [int], "ends": [int],
     "text", "answers", "span"}.
 
@@ -72,31 +74,23 @@ class SquadReader:
     fields = ("question", "context")
     json_keys, official_ending, keys = frozenset({"data"}), ".json", ()
 
-    def __init__(
-        self,
-        data: Mapping[str, Any],
-        sequence: str = "sentence",
-        train_questions: int | None = None,
-        held_out: int = 0,
-        train_words: int | None = None,
-        draw: int = 1,
-        lower: bool = False,
-        min_count: int = 1,
-        char_min_count: int = 1,
-        char_limit: int = 14,
-        apart: bool = True,
-        window: int = 1000,
-    ):
-        valid(Literal["sentence", "paragraph"], sequence, "task.reader.sequence")
-        instead = "task.data.train=FILE and test=FILE"
-        self.source = DataSource(data, instead, native=is_release)
+    data: Mapping[str, Any]
+    sequence: str = "sentence"
+    train_questions: int | None = None
+    held_out: int = 0
+    train_words: int | None = None
+    draw: int = 1
+    lower: bool = False
+    min_count: int = 1
+    char_min_count: int = 1
+    char_limit: int = 14
+    apart: bool = True
+    window: int = 1000
+
+    def __post_init__(self):
+        valid(Literal["sentence", "paragraph"], self.sequence, "task.reader.sequence")
+        self.source = DataSource(self.data, "task.data.train=FILE and test=FILE", native=is_release)
         self.columns = self.source.columns
-        self.sequence = sequence
-        self.train_questions, self.held_out, self.train_words, self.draw = train_questions, held_out, train_words, draw
-        self.lower, self.min_count = lower, min_count
-        self.char_min_count, self.char_limit, self.apart = char_min_count, char_limit, apart
-        self.window = window
-        self.vocabularies: dict[str, Vocabulary] = {}
         self.off_borders: dict[str, list[str]] = {}
 
     # Reading.
@@ -110,7 +104,6 @@ class SquadReader:
         Raises:
             UserError: as `read_paragraphs` and `parted`.
         """
-        check_keys(self.source.data)
         paragraphs = self._paragraphs()
         if self.train_questions is not None:
             paragraphs["train"] = chosen(paragraphs["train"], self.train_questions, self.draw)
@@ -186,13 +179,10 @@ class SquadReader:
     def collate(self, rows: Sequence[Row]) -> Batch:
         """Text fields "question" and "context"; label "span" (B, 2) int64, first and last word, if all have one."""
         contexts = [[word for sentence in row["context"] for word in sentence] for row in rows]
-        known = self.vocabularies["words"], self.vocabularies["chars"]
-        how: dict[str, Any] = {"lower": self.lower, "char_limit": self.char_limit}
+        parts = [list(map(len, row["context"])) for row in rows]
         texts = {
-            "question": pad_tokens([row["question"] for row in rows], *known, **how),
-            "context": pad_tokens(contexts, *known, **how)._replace(
-                parts=[list(map(len, row["context"])) for row in rows]
-            ),
+            "question": self.text([row["question"] for row in rows]),
+            "context": self.text(contexts)._replace(parts=parts),
         }
         labels = {}
         if all(row.get("span") is not None for row in rows):

@@ -50,8 +50,13 @@ def _document(name: str, sources: Mapping[str, Path]) -> Iterator[str]:
     yield begin(document, "000")
     for labels, words in zip(labelled, worded, strict=False):  # one document lacks its last sentence in UD
         words = [row[1] for row in words if row[0].isdigit()]
-        if len(words) == len(labels) and _consistent(labels):
-            yield _sentence(document, labels, words)
+        if len(words) != len(labels):
+            continue
+        arguments = list(zip(*(row[ARGUMENTS:] for row in labels), strict=True))
+        if _consistent(labels, arguments):
+            columns = {number: [row[number] for row in labels] for number in (NUMBER, POS, PARSE, LEMMA)}
+            frames = [row[ROLESET].rpartition(".")[2] for row in labels]
+            yield write_sentence(document, "0", {**columns, WORD: words, FRAME: frames}, arguments)
     yield END
 
 
@@ -62,19 +67,11 @@ def _blocks(path: Path, separator: str | None) -> Iterator[Rows]:
             yield rows
 
 
-def _consistent(labels: Rows) -> bool:
+def _consistent(labels: Rows, arguments: Sequence[Sequence[str]]) -> bool:
     """Whether the V of the n-th column of arguments covers the n-th predicate."""
     predicates = [place for place, row in enumerate(labels) if row[ROLESET] != "-"]
-    columns = list(zip(*(row[ARGUMENTS:] for row in labels), strict=True))
-    verbs = [[span for span in spans(column) if span.type == "V"] for column in columns]
-    return len(predicates) == len(columns) and all(
+    verbs = [[span for span in spans(column) if span.type == "V"] for column in arguments]
+    return len(predicates) == len(arguments) and all(
         len(found) == 1 and found[0].start <= place < found[0].end
         for place, found in zip(predicates, verbs, strict=True)
     )
-
-
-def _sentence(document: str, labels: Rows, words: Sequence[str]) -> str:
-    columns = {number: [row[number] for row in labels] for number in (NUMBER, POS, PARSE, LEMMA)}
-    frames = [row[ROLESET].rpartition(".")[2] for row in labels]
-    arguments = list(zip(*(row[ARGUMENTS:] for row in labels), strict=True))
-    return write_sentence(document, "0", {**columns, WORD: words, FRAME: frames}, arguments)

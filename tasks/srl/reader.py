@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,7 +15,7 @@ from elmo_bench.configuration.keys import valid
 from elmo_bench.system.errors import UserError, notice
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import conll2012, documents, tags
-from elmo_bench.text.batching import pad, pad_tokens
+from elmo_bench.text.batching import TextReader, pad
 from elmo_bench.text.brackets import write_spans
 from elmo_bench.text.conll2012 import END, FRAME, LEMMA, ONLY_VERBS, WORD
 from elmo_bench.text.part import WHOLE, Part
@@ -32,7 +33,8 @@ SCHEME = "iob2"
 LISTED = 10  # the most places that a message lists
 
 
-class SrlReader:
+@dataclass(eq=False)
+class SrlReader(TextReader):
     """A row is {"tokens": [str], "predicates": [int], "tags": [[str]], "sentence": int, "document": str}.
 
     Where a split has arguments inside others, these stand in "inner", as tags of the same form.
@@ -58,12 +60,15 @@ class SrlReader:
 
     fields = ("tokens",)
 
-    def __init__(self, data: Mapping[str, Any], lower: bool = True, min_count: int = 1, longest: int | None = None):
-        self.data, self.lower, self.min_count, self.longest = dict(data), lower, min_count, longest
+    data: Mapping[str, Any]
+    lower: bool = True
+    min_count: int = 1
+    longest: int | None = None
+
+    def __post_init__(self):
         self.every, self.chosen = self.data.get("every", 1), self.data.get("predicates", "all")
         valid(Literal["all", "verbs"], self.chosen, "task.data.predicates")
         valid(PositiveInt, self.every, "task.data.every")
-        self.vocabularies: dict[str, Vocabulary] = {}
 
     def load(self, part: Part = WHOLE) -> DatasetDict:
         """Reads all splits and makes the vocabularies.
@@ -127,7 +132,7 @@ class SrlReader:
         """
         lines = [(row, predicate) for row in rows for predicate in row["predicates"] or [None]]
         sentences = [row["tokens"] for row, _ in lines]
-        text = pad_tokens(sentences, self.vocabularies["words"], lower=self.lower)
+        text = self.text(sentences)
         if len(lines) > len(rows):
             text = text._replace(parts=[[len(sentence)] for sentence in sentences])  # the biLM reads a sentence once
         flags = torch.zeros_like(text.words)  # (B, T)
@@ -180,10 +185,10 @@ class SrlReader:
                     each for each in named if self.chosen == "all" or pos[each.index] == "-" or is_verb(pos[each.index])
                 ]
                 left_out += len(named) - len(found)
-                row = {"tokens": sentence.words, "predicates": [each.index for each in found]}
-                row |= {"lemmas": [each.lemma for each in found], "frames": [each.frame for each in found]}
                 place = {"document": document.name, "part": document.part}
-                rows.append(row | place | {"input": place})
+                place |= {"predicates": [each.index for each in found], "lemmas": [each.lemma for each in found]}
+                senses = {"senses": [each.frame for each in found]}
+                rows.append({"tokens": sentence.words} | senses | place | {"input": place})
         if left_out:
             told = f"{left_out} predicates are no verbs and left out, as in training (task.data.predicates=verbs)"
             notice(told, path)
@@ -206,7 +211,7 @@ class SrlReader:
             lemmas, frames = ["-"] * len(words), ["-"] * len(words)
             for number, place in enumerate(places):
                 lemmas[place] = row["lemmas"][number] if "lemmas" in row else words[place]
-                frames[place] = row["frames"][number] if "frames" in row else "01"
+                frames[place] = row["senses"][number] if "senses" in row else "01"
             answers = sorted(prediction["frames"], key=itemgetter("predicate"))
             found = [[Span(a["label"], a["start"], a["end"]) for a in each["arguments"]] for each in answers]
             columns = {WORD: words, LEMMA: lemmas, FRAME: frames}

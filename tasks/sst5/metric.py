@@ -8,7 +8,7 @@ from typing import Any
 
 from elmo_bench.metrics.accuracy import Accuracy, score_labels
 from elmo_bench.text.labels import Labels
-from elmo_bench.text.source import DataSource, check_keys
+from elmo_bench.text.source import DataSource
 from elmo_bench.text.trees import read_trees
 
 LABELS = ("0", "1", "2", "3", "4")
@@ -29,8 +29,7 @@ def score(gold: Path | str, predictions: Path | str, data: Mapping[str, Any] | N
 
     The files may also be trees, or tables that the reader reads.
     """
-    source = DataSource(data or {})
-    check_keys(source.data, "labels", places=("columns",))
+    source = DataSource(data or {}, keys=("labels",))
 
     def own(path: Path) -> Iterator[str]:
         return (tree.nodes[-1].label for _, tree in read_trees(path))

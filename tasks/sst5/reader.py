@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,11 +15,11 @@ from elmo_bench.configuration.keys import valid
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.task import Batch, Row
-from elmo_bench.text.batching import pad_tokens
+from elmo_bench.text.batching import TextReader
 from elmo_bench.text.labels import NO_GOLD
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import tokens_of
-from elmo_bench.text.source import DataSource, Table, check_keys, tables, with_inputs
+from elmo_bench.text.source import DataSource, Table, tables, with_inputs
 from elmo_bench.text.tokenizer import compounds, words
 from elmo_bench.text.trees import Node, Tree, TreeError, read_trees, unescaped
 from elmo_bench.text.vocabulary import Vocabulary
@@ -32,7 +33,8 @@ TREE = "ptb_tree"  # the hub's column of trees
 PHRASES = ("long", "all", "sentences")
 
 
-class Sst5Reader:
+@dataclass(eq=False)
+class Sst5Reader(TextReader):
     """A row is {"tokens": [str], "label": 0 to 4}.
 
     Phrases are for training only: dev and test are whole sentences. The vocabulary "words" has the words that occur at
@@ -52,23 +54,20 @@ class Sst5Reader:
 
     fields, keys = ("tokens",), ("train_sentences", "labels")
 
-    def __init__(
-        self,
-        data: Mapping[str, Any],
-        phrases: str = "long",
-        long: int = 4,
-        lower: bool = False,
-        min_count: int = 1,
-        unescape: bool = True,
-    ):
-        valid(Literal[*PHRASES], phrases, "task.reader.phrases")
-        self.train_sentences = data.get("train_sentences")
+    data: Mapping[str, Any]
+    phrases: str = "long"
+    long: int = 4
+    lower: bool = False
+    min_count: int = 1
+    unescape: bool = True
+
+    def __post_init__(self):
+        valid(Literal[*PHRASES], self.phrases, "task.reader.phrases")
+        self.train_sentences = self.data.get("train_sentences")
         if self.train_sentences is not None:
             valid(PositiveInt, self.train_sentences, "task.data.train_sentences")
-        self.source, self.phrases, self.long = DataSource(data), phrases, long
+        self.source = DataSource(self.data, keys=self.keys)
         self.columns = self.source.columns
-        self.lower, self.min_count, self.unescape = lower, min_count, unescape
-        self.vocabularies: dict[str, Vocabulary] = {}
 
     def load(self, part: Part = WHOLE) -> DatasetDict:
         """Reads all splits and makes the vocabulary.
@@ -79,7 +78,6 @@ class Sst5Reader:
             UserError: a missing file, an unbalanced tree or a label outside 0-4 (with file and line), no phrase that is
                 long enough, a data set of the hub without trees.
         """
-        check_keys(self.source.data, *self.keys)
         found = self.source.load()
         trees = {split: list(self._trees(opened)) for split, opened in found.items()}
         train = trees["train"][: self.train_sentences]
@@ -137,7 +135,7 @@ class Sst5Reader:
 
     def collate(self, rows: Sequence[Row]) -> Batch:
         """Text field "tokens"; label "label" (B,) int64 if all rows have one."""
-        text = pad_tokens([row["tokens"] for row in rows], self.vocabularies["words"], lower=self.lower)
+        text = self.text([row["tokens"] for row in rows])
         labels = {}
         if all(row.get("label") is not None for row in rows):
             labels["label"] = torch.tensor([row["label"] for row in rows])

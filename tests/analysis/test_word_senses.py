@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from elmo_bench.analysis.corpora import inventory
-from elmo_bench.analysis.corpora.senses import Instance, SenseSentence, read_columns, read_mini, read_xml
+from elmo_bench.analysis import senses
+from elmo_bench.analysis.senses import Instance, SenseSentence, read_columns, read_mini, read_xml
 from elmo_bench.analysis.study import Score
 from elmo_bench.analysis.wsd import Means, _first, counted, disambiguate, f1, first_sense, means, nearest, scores
 from elmo_bench.commands.analysis import Wsd
@@ -139,16 +139,16 @@ def test_first_senses_by_number_else_by_frequency():
     numbered = [sentence("a", "a%2", ("2",)), sentence("a", "a%2", ("2",)), sentence("a", "a%1", ("1",))]
     later = [sentence("b", "b%2", ("2",))]  # its sense 1 does not occur
     counted = [sentence("c", "c%1"), sentence("c", "c%2"), sentence("c", "c%2")]
-    assert inventory.first_senses(numbered + later + counted) == {("a", "n"): "a%1", ("c", "n"): "c%2"}
+    assert senses.first_senses(numbered + later + counted) == {("a", "n"): "a%1", ("c", "n"): "c%2"}
 
 
 def test_an_index_gives_first_senses(tmp_path):
     path = write(
         tmp_path / "index.sense", f"{BANK[0]} 08420278 1 20\n{BANK[1]} 09213565 2 25\nbig%5:00:00:x:00 1 1 0\n"
     )
-    numbers = inventory.read_index(path)
-    assert inventory.first_of_index(numbers) == {("bank", "n"): BANK[0], ("big", "a"): "big%5:00:00:x:00"}
-    malformed(r"index\.sense:1: expected a sense key", inventory.read_index, write(path, "bank%1 12 x 1\n"))
+    numbers = senses.read_index(path)
+    assert senses.first_of_index(numbers) == {("bank", "n"): BANK[0], ("big", "a"): "big%5:00:00:x:00"}
+    malformed(r"index\.sense:1: expected a sense key", senses.read_index, write(path, "bank%1 12 x 1\n"))
 
 
 @pytest.mark.parametrize("first", [1, 0], ids=["from 1", "from 0"])

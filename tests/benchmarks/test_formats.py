@@ -244,8 +244,10 @@ def test_an_empty_last_line_is_no_row_and_one_between_is_refused(tmp_path):
 def test_rows_keep_what_names_them(tmp_path):
     path = tmp_path / "a.conll"
     path.write_text(CONLL)
-    for task in ("srl", "coref"):
-        assert READERS[task]({}).from_file(str(path))[0]["input"] == {"document": "a", "part": "000"}
+    place = {"document": "a", "part": "000"}
+    assert READERS["coref"]({}).from_file(str(path))[0]["input"] == place
+    predicates = {"predicates": [1], "lemmas": ["sing"]}  # with them the JSON lines can be predicted and scored again
+    assert READERS["srl"]({}).from_file(str(path))[0]["input"] == place | predicates
     row = {"gold_label": "neutral", "sentence1": "a", "sentence2": "b", "pairID": "7"}
     path = tmp_path / "a.tsv"
     path.write_text("\n".join("\t".join(cells) for cells in (row, row.values())))
@@ -253,6 +255,18 @@ def test_rows_keep_what_names_them(tmp_path):
 
 
 # Columns.
+
+
+def test_missing_empty_lines_are_told_and_a_split_of_one_long_sentence_is_refused(tmp_path, capsys):
+    path = tmp_path / "a.iob2"
+    files = {"train": str(path), "dev": str(path), "test": str(path)}
+    for text, told in (("Ida O\n" * 101, "1 sentence of 101 words"), ("Ida O\n\n" * 3, "3 sentences of 3 words")):
+        path.write_text(text)
+        NerReader({}).from_file(str(path))
+        assert f"a.iob2: {told}; are the empty lines right?" in capsys.readouterr().err
+    path.write_text("Ida O\n" * 101)
+    with pytest.raises(UserError, match=r"a\.iob2: 1 sentence of 101 words; are the empty lines right\?"):
+        NerReader(files).load()
 
 
 def test_a_separator_at_the_end_of_the_lines_is_no_column(tmp_path):

@@ -24,7 +24,7 @@ from elmo_bench.nn.kernels import compiler, library, threads
 from elmo_bench.nn.kernels.library import Factors
 from elmo_bench.nn.packing import Packing
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import owners
+from elmo_bench.system.storage import files
 from elmo_bench.system.storage.integrity import is_as_noted, note
 from tests.conftest import PATIENCE, needs_compiler
 from tests.reference_bilm import PLAIN, STRANGE, near, write_random
@@ -102,7 +102,7 @@ def test_a_library_that_others_could_have_written_is_built_again(short, monkeypa
     note(path)
     assert compiler.built().read_bytes() == b"theirs"  # as long as only this user could have done it
     if whose == "another user's":
-        monkeypatch.setattr(owners, "others", lambda path: "theirs" if path.is_file() else None)
+        monkeypatch.setattr(files, "others", lambda path: "theirs" if path.is_file() else None)
     else:
         (path.parent if whose == "folder" else path).chmod(0o777)
     assert compiler.built().read_bytes() != b"theirs"

@@ -78,6 +78,8 @@ WRONG_TOO = [
     ),
     (["trainer.precision=8"], "trainer.precision=8: should be"),
     (["batch_size=4"], "batch_size: there is no such key; did you mean task.batch.batch_size?"),
+    (["epochs=2"], "epochs: there is no such key; did you mean task.fit.epochs"),
+    (["dropout=0.2"], "dropout: there is no such key; did you mean elmo.dropout"),
     (["bilm.weights=/no/such.hdf5"], "/no/such.hdf5: no such file: the weights of bilm=custom"),
 ]
 WRONG_TO_REPRODUCE = [

@@ -22,7 +22,7 @@ from elmo_bench.commands.bilm import Vocabulary
 from elmo_bench.commands.compare import Publish, Report
 from elmo_bench.commands.run import Data, Reproduce
 from elmo_bench.layers import shards
-from elmo_bench.reporting.pages import publishing
+from elmo_bench.records import publishing
 from elmo_bench.sources import pages as data_pages
 from elmo_bench.sources.archives import content_digest
 from elmo_bench.sources.pages import DataSet, Source

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import torch
 
 from elmo_bench.analysis import pos
-from elmo_bench.analysis.corpora import inventory
-from elmo_bench.analysis.corpora import senses as sense_corpora
+from elmo_bench.analysis import senses as word_senses
 from elmo_bench.analysis.settings import PosConfig
 from elmo_bench.bilm.characters import character_table
 from elmo_bench.bilm.corpus import Corpus, TextSource
@@ -224,14 +223,14 @@ def study(path: Path) -> None:
 
 def senses(path: Path, keys: Path | None = None) -> None:
     """Words with senses: in columns, or in XML with a gold key file."""
-    for sentence in sense_corpora.read_xml(path, keys) if keys else sense_corpora.read_columns(path):
+    for sentence in word_senses.read_xml(path, keys) if keys else word_senses.read_columns(path):
         assert all(one.start < one.end <= len(sentence.words) for one in sentence.instances)
         assert keys is None or all(one.keys for one in sentence.instances)
 
 
 def sense_index(path: Path) -> None:
     """The inventory of WordNet."""
-    inventory.first_of_index(inventory.read_index(path))
+    word_senses.first_of_index(word_senses.read_index(path))
 
 
 def tags(path: Path) -> None:

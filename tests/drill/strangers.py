@@ -15,12 +15,11 @@ from typing import Any
 
 import torch
 
-from elmo_bench.records import store
-from elmo_bench.reporting.pages import publishing
+from elmo_bench.configuration.schema import WandbConfig
+from elmo_bench.records import publishing, store, wandb_runs
 from elmo_bench.sources.archives import unpack
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.json_text import CHECKSUM, sealed
-from elmo_bench.system.wandb_runs import WandbRun
 from tests.drill import results, scene, warm
 from tests.drill.commands import COMMANDS
 from tests.drill.documents import zipped
@@ -80,10 +79,9 @@ def of_record(path: Path, draw: random.Random) -> str:
 
 def _shown(place: Path) -> Any:
     """The pages of the report. The records are published, too, up to where W&B would be called."""
-    publishing.has_key, publishing.opened = lambda: False, lambda *_, **__: WandbRun()
-    publishing.wandb_record.conclude = lambda *_: None
+    publishing.has_key, wandb_runs.opened = lambda: False, lambda *_, **__: wandb_runs.WandbRun()
     pages, root = results.reported(place)[1], place / "results"
-    publishing.publish(store.read_all(root), root, root, "p", None)
+    publishing.publish(store.read_all(root), root, root, WandbConfig(project="p"))
     return pages
 
 

@@ -11,6 +11,7 @@ from elmo_bench.commands.command import Command, Examples, Folder, several
 from elmo_bench.configuration.keys import valid
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import files, json_text
 
 
 class Gpu(Command):
@@ -92,7 +93,8 @@ def choose(folder: Path, data: Sequence[str]) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     for task in cases.tasks(data[0].removeprefix("scale=")):
-        cases.write(cases.choose(task, data, PAPER.scale, PAPER.batches), folder / f"{task}.json")
+        chosen = cases.choose(task, data, PAPER.scale, PAPER.batches)
+        files.write_text(folder / f"{task}.json", json_text.dumps(chosen))
         print(f"{task}: {folder / task}.json", flush=True)
 
 

@@ -7,20 +7,15 @@ from typing import Any
 
 import torch
 
-from elmo_bench.speed.device import finished
+from elmo_bench.speed.measuring import in_turn
 from elmo_bench.system.machine import peak_mib
 
 DTYPES = {"32-true": torch.float32, "bf16-mixed": torch.bfloat16}  # of products, by Lightning's name of a precision
 
 
-def seconds(work: Callable[[], Any], device: torch.device, rounds: int) -> float:
+def seconds(work: Callable[[], Any], rounds: int) -> float:
     """Of a call: the median of some rounds, after one that does not count."""
-    work()
-    taken = []
-    for _ in range(rounds):
-        started = finished(device)
-        work()
-        taken.append(finished(device) - started)
+    _, *taken = in_turn({"work": work}, 1 + rounds)["work"]
     return median(taken)
 
 

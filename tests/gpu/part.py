@@ -1,10 +1,9 @@
-"""Measures one part of the work on a device and prints its figures: `... PART DEVICE ROWS OVERRIDE ...`.
+"""Measures one part of the work on a device and returns its figures.
 
 On a GPU at the sizes of scale=paper, with ELMo from the cache; on a CPU the same code at the sizes of scale=mini, which
 shows that it runs and nothing about a GPU. A part is a process, so that one that hangs can be ended.
 """
 
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,12 +13,12 @@ import torch
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.pretraining.parallel import choose_device
-from elmo_bench.speed import cases, device, inputs, pretraining
+from elmo_bench.speed import cases, inputs, pretraining
 from elmo_bench.speed.bound import LARGE, batch_flops, best_product
 from elmo_bench.speed.cases import Case, Chosen, RandomLayers
+from elmo_bench.speed.measuring import device_name, in_own_process
 from elmo_bench.speed.steps import flops
 from elmo_bench.system.storage import json_text
-from elmo_bench.system.terminal import console
 from tests.gpu import measure, steps, whole_runs
 
 Figures = dict[str, Any]
@@ -73,7 +72,7 @@ def run(part: str, kind: str, rows: Path | None, data: Sequence[str], limit: flo
     Raises:
         subprocess.SubprocessError: the process failed, or did not end within the limit.
     """
-    return device.in_own_process("tests.gpu.part", part, kind, rows, *data, limit=limit)
+    return in_own_process(measured, part, kind, rows and str(rows), list(data), limit=limit)
 
 
 def choose(task: str, place: torch.device, data: Sequence[str]) -> Chosen:
@@ -84,18 +83,19 @@ def choose(task: str, place: torch.device, data: Sequence[str]) -> Chosen:
 def roof(place: torch.device) -> dict[str, float]:
     """The best rate of this device: FLOP a second of a matrix product, by precision."""
     shape = amount(place.type).product
-    return {name: best_product(place, dtype, [shape]).flops for name, dtype in measure.DTYPES.items()}
+    return {name: best_product(place, dtype, [shape]) for name, dtype in measure.DTYPES.items()}
 
 
-def _measured(part: str, place: torch.device, rows: str, data: Sequence[str]) -> Figures:
+def measured(part: str, device: str, rows: str | None, data: Sequence[str]) -> Figures:
     """The figures of a part, with the best rates of the device in the same process."""
+    place = choose_device(device)
     kind, _, which = part.partition(".")
-    figures: Figures = {"device": device.name(place), "roof": (best := roof(place))}
+    figures: Figures = {"device": device_name(place), "roof": (best := roof(place))}
     if kind == "encode":
         return {**figures, "encode": _encode(place, best)}
     if kind == "pretraining":
         updates, compiled = amount(place.type).updates, place.type == "cuda"
-        return {**figures, "pretraining": pretraining.measured(which, updates, None, place, compiled)}
+        return {**figures, "pretraining": pretraining.measured(which, updates, None, device, compiled)}
     if kind == "train":
         return {**figures, "run": whole_runs.measured(which, place.type, data, amount(place.type).training)}
     chosen = json_text.read(Path(rows) / f"{which}.json") if rows else choose(which, place, data)
@@ -121,7 +121,7 @@ def _encode(place: torch.device, best: dict[str, float]) -> list[Figures]:
                 for _ in bilm.batches(sentences):
                     pass
 
-            seconds = measure.seconds(work, place, amount(place.type).rounds)
+            seconds = measure.seconds(work, amount(place.type).rounds)
             share = batch_flops(bilm.options, sentences) / seconds / best["32-true"]
             row = {"token_budget": budget, "tokens_a_second": tokens / seconds, "share_of_bound": share}
             rows.append({**row, "peak_mib": measure.memory(work, place)})
@@ -139,12 +139,3 @@ def _steps(chosen: Chosen, place: torch.device, best: dict[str, float]) -> list[
             share = work / len(case.batches[1:]) / row["seconds_a_step"] / rate
             rows.append({**row, "share_of_bound": share})
     return rows
-
-
-def main(part: str, kind: str, rows: str, *data: str) -> None:
-    """Prints the figures as JSON, in one line."""
-    print(json_text.dumps(_measured(part, choose_device(kind), rows, data)))
-
-
-if __name__ == "__main__":
-    console.report(lambda: main(*sys.argv[1:]))

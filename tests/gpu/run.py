@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import torch
 
-from elmo_bench.speed import device
+from elmo_bench.speed.measuring import device_name
 from elmo_bench.system import children, machine, places
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
@@ -54,7 +54,7 @@ class Work(NamedTuple):
         """Changes with the code, the device, torch and the data: only what was done with the same key is kept."""
         rows = [] if self.rows is None else [_digest([path]) for path in sorted(self.rows.glob("*.json"))]
         code = [path for folder in CODE for path in sorted((places.ROOT / folder).rglob("*.*")) if _is_code(path)]
-        return fingerprint([_digest(code), device.name(self.place), torch.__version__, rows, list(self.data)])
+        return fingerprint([_digest(code), device_name(self.place), torch.__version__, rows, list(self.data)])
 
 
 def _is_code(path: Path) -> bool:

@@ -14,7 +14,7 @@ import torch
 from elmo_bench.running.callbacks import averaging
 from elmo_bench.running.module import BenchModule
 from elmo_bench.speed.bound import CPU
-from elmo_bench.speed.cases import Case, autocast, update
+from elmo_bench.speed.cases import Case, update
 from elmo_bench.sweeps.pages import points
 from elmo_bench.task import Batch
 from tests.gpu import measure, standin
@@ -31,11 +31,11 @@ def on_device(case: Case, place: torch.device, precision: str, rounds: int) -> R
 
     def train(batches: Sequence[Batch]) -> None:
         for batch in batches:
-            update(module, case.task, optimizer, moved(module, batch), precision)
+            update(module, case.task, optimizer, loss_of(module, moved(module, batch), precision))
 
     for _ in range(WARM):
         train(case.batches)
-    training = measure.seconds(lambda: train(others), place, rounds)
+    training = measure.seconds(lambda: train(others), rounds)
     rows = sum(len(batch.rows) for batch in others)
     row = {
         "task": case.task.name, "arm": case.arm, "precision": precision, "rows_a_step": rows / len(others),
@@ -62,12 +62,24 @@ def waits(case: Case, place: torch.device = CPU, precision: str = "32-true") -> 
     optimizer = module.configure_optimizers()
 
     def step() -> None:
-        update(module, case.task, optimizer, moved(module, case.batches[0].each(torch.Tensor.pin_memory)), precision)
+        batch = moved(module, case.batches[0].each(torch.Tensor.pin_memory))
+        update(module, case.task, optimizer, loss_of(module, batch, precision))
         if average is not None:
             average.update_parameters(module)
 
     counted(step)  # the first step makes what the others use
     return counted(step)
+
+
+def loss_of(module: BenchModule, batch: Batch, precision: str = "32-true") -> torch.Tensor:
+    """The loss of a batch that is on the module's device, in a precision as Lightning computes it."""
+    with autocast(module.device, precision):
+        return module(batch).loss
+
+
+def autocast(device: torch.device, precision: str) -> torch.autocast:
+    """What Lightning computes the forward pass in: 32-true or bf16-mixed."""
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16-mixed")
 
 
 def moved(module: BenchModule, batch: Batch) -> Batch:
@@ -87,7 +99,7 @@ def _answering(
             with autocast(place, precision):
                 module.predict_step(moved(module, batch))
 
-    return measure.seconds(work, place, rounds)
+    return measure.seconds(work, rounds)
 
 
 def hours(case: Case, training: float, answering: float) -> Row:

@@ -156,9 +156,10 @@ def test_the_page_has_a_table_of_each_kind():
     assert "| 32-true | 10.0 |" in page  # five seeds of two hours
 
 
-def test_a_part_needs_none_of_the_packages_that_such_a_machine_may_lack(data):
-    measured = "tests.gpu.part", ["steps.ner", "cpu", "", *data]
-    done = anew(ROOT, *measured, clean_environment(), MISSING)
+def test_a_part_needs_none_of_the_packages_that_such_a_machine_may_lack(data, tmp_path):
+    call = tmp_path / "call.json"
+    call.write_text(json.dumps(["tests.gpu.part", "measured", ["steps.ner", "cpu", None, data]]))
+    done = anew(ROOT, "elmo_bench.speed.measuring", [str(call)], clean_environment(), MISSING)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])["steps"]
     assert [(each["arm"], each["precision"]) for each in found] == [

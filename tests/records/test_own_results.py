@@ -12,8 +12,9 @@ from elmo_bench.commands.run import Reproduce, Sweep
 from elmo_bench.configuration import pages
 from elmo_bench.records import store
 from elmo_bench.records.run_names import label_of
-from elmo_bench.reporting.statistics.cells import content
+from elmo_bench.reporting.statistics.outcomes import by_scale
 from elmo_bench.reporting.tables import tables
+from elmo_bench.reporting.tables.paper import content
 from elmo_bench.reporting.tables.tables import beside
 from elmo_bench.sweeps import local
 from elmo_bench.sweeps.request import SweepRequest
@@ -148,7 +149,7 @@ def test_data_of_ones_own_are_told_in_the_run_and_in_the_report(bench, capsys):
     record = bench.train("arm=baseline", "task.data.train=mine.txt")
     assert "mine.txt: your own; dev and test: those of scale=open\n" in capsys.readouterr().out
     assert label_of(record) == "baseline (task.data.train=mine.txt)"
-    assert content(SweepRequest("table1", ["toy"], "open", 1), [record]).note.endswith("toy: mine.txt.")
+    assert content(SweepRequest("table1", ["toy"], "open", 1), by_scale([record])).note.endswith("toy: mine.txt.")
     assert label_of(bench.train("arm=baseline")) == "baseline"
     assert "your own" not in capsys.readouterr().out
 

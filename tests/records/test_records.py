@@ -13,8 +13,8 @@ from elmo_bench.records.record import Record, without_seed
 from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.reporting.pages.report import MARKS, embedded, refresh
 from elmo_bench.reporting.section import show
+from elmo_bench.reporting.statistics.groups import ranges
 from elmo_bench.reporting.statistics.outcomes import by_scale
-from elmo_bench.reporting.statistics.scores import ranges
 from elmo_bench.reporting.tables import tables
 from elmo_bench.running import run
 from elmo_bench.system import machine

@@ -13,7 +13,7 @@ from elmo_bench.configuration.schema import typed
 from elmo_bench.identity.arms import variant
 from elmo_bench.records import run_names, store
 from elmo_bench.reporting.pages import report as page
-from elmo_bench.reporting.statistics.outcomes import by_scale, outcome
+from elmo_bench.reporting.statistics.outcomes import Outcome, by_scale
 from elmo_bench.reporting.tables import tables
 from elmo_bench.running.launch import train
 from elmo_bench.system import places
@@ -165,7 +165,7 @@ def test_random_vectors_are_a_control_below_the_papers_comparison(tmp_path):
     assert [row[2:5] for row in main.rows] == [("glove.6B.50d", "66.50 ± 0.71 (2)", "73.50 ± 0.71 (2)")]
     assert [row[2:5] for row in control.rows] == [("random", "51.50 ± 0.71 (2)", "71.50 ± 0.71 (2)")]
     assert control.title == "all tasks, scale open, without pre-trained word vectors"
-    gains = tables.gains_of(outcome([*store.read_all(tmp_path)]))
+    gains = tables.gains_of(Outcome([*store.read_all(tmp_path)]))
     assert [row[:2] for row in gains.rows] == [  # no arm beside one with other vectors
         ("+ELMo (input), biLM open", "baseline"),
         ("+ELMo (input; random vectors), biLM open", "baseline (random vectors)"),

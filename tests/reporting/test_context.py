@@ -8,9 +8,9 @@ from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.identity import Identity
 from elmo_bench.reporting.pages import report as page
 from elmo_bench.reporting.statistics.findings import evaluated
-from elmo_bench.reporting.statistics.outcomes import by_scale, outcome
+from elmo_bench.reporting.statistics.outcomes import Outcome, by_scale
 from elmo_bench.reporting.tables import tables
-from elmo_bench.reporting.tables.paper import markdown, of_records
+from elmo_bench.reporting.tables.paper import markdown, of_scales
 from elmo_bench.sweeps import request
 from elmo_bench.sweeps.plan import plan
 from tests.records.test_records import fake
@@ -56,7 +56,7 @@ def test_without_controls_no_table_speaks_of_them():
     main = overview(runs(**BOTH))
     assert main.header == ("task", "test", "word vectors", "baseline", "+ELMo", "gain", "the paper")
     assert main.remarks == []
-    made = of_records(runs(**BOTH))
+    made = of_scales(by_scale(runs(**BOTH)))
     assert [*made] == ["tables/table1.open.md"]
     assert "layers=0" not in markdown(made["tables/table1.open.md"])
 
@@ -67,7 +67,7 @@ def test_the_part_of_the_gain_that_is_context_stands_beside_the_gain():
     assert ours["gain"].startswith("+10.00 [")
     assert ours["context (over layer 0)"].startswith("+5.00 [+4.")
     assert main.remarks == []
-    made = of_records(runs(**BOTH, **{"layers=0": 65.0}))
+    made = of_scales(by_scale(runs(**BOTH, **{"layers=0": 65.0})))
     assert [*made] == ["tables/table1.open.md", "tables/context.open.md"]
     (table, *_) = made["tables/table1.open.md"]
     assert table.header[-3:] == ("increase (absolute / relative)", "layers=0", "context (over layer 0)")
@@ -87,7 +87,7 @@ def test_a_gain_that_is_not_of_context_is_told_in_words():
 
 
 def test_controls_are_rows_of_the_gains_of_a_task():
-    found = tables.gains_of(outcome(runs(**BOTH, **{"layers=0": 65.0}, untrained=61.0)))
+    found = tables.gains_of(Outcome(runs(**BOTH, **{"layers=0": 65.0}, untrained=61.0)))
     assert found
     named = [row[:2] for row in found.rows]
     assert named == [
@@ -103,7 +103,11 @@ def test_controls_are_rows_of_the_gains_of_a_task():
 )
 def test_each_control_decides_a_finding(control, f1, verdict):
     made = runs(**BOTH, **{control: f1})
-    findings = {each.finding.less: each for each in evaluated(made, "open", []) if isinstance(each.finding.less, str)}
+    findings = {
+        each.finding.less: each
+        for each in evaluated(by_scale(made)["open"], "open", [])
+        if isinstance(each.finding.less, str)
+    }
     (row,) = (row for row in findings[control].rows if row.task == "ner")
     assert row.verdict == verdict
     assert findings[control].command.startswith("elmo-bench sweep +sweep=context")
@@ -131,14 +135,14 @@ def test_runs_that_were_best_in_their_last_epoch_are_counted_where_their_score_i
     main = overview(records)
     assert [cell.partition("(")[2] for cell in main.rows[0][3:5]] == ["3; 3 ↑)", "4; 1 ↑)"]
     assert main.remarks[-1].startswith("N ↑: N of these runs")
-    for sections in of_records(records).values():
+    for sections in of_scales(by_scale(records)).values():
         assert "; 3 ↑)" in markdown(sections)
         assert any(remark.startswith("N ↑") for remark in sections[0].remarks)
-    scores = tables.scores(outcome(records), {})
+    scores = tables.scores(Outcome(records), {})
     assert [row[2] for row in scores.rows] == ["1-3; 3 ↑", "1-4; 1 ↑", "1-3"]
     (found,) = (
         each
-        for each in evaluated(records, "open", [])
+        for each in evaluated(by_scale(records)["open"], "open", [])
         if each.finding.finding == "+ELMo improves each of the six tasks"
     )
     (row,) = (row for row in found.rows if row.task == "ner")

@@ -9,7 +9,8 @@ from elmo_bench.configuration.tables import Column, Finding, SweepTable
 from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.reporting.section import Number
 from elmo_bench.reporting.statistics import findings
-from elmo_bench.reporting.statistics.findings import Evaluated, FindingRow, evaluated, verdict
+from elmo_bench.reporting.statistics.findings import OPEN, Evaluated, FindingRow, evaluated, verdict
+from elmo_bench.reporting.statistics.outcomes import by_scale
 from elmo_bench.reporting.tables import replication
 from elmo_bench.reporting.tables.replication import glance
 from tests.records.test_records import fake
@@ -53,7 +54,7 @@ def row(monkeypatch, records, more, less=None, **finding):
     monkeypatch.setattr(findings.tables, "table", lambda sweep: SweepTable(columns=COLUMNS, findings=[one]))
     monkeypatch.setattr(findings.tables, "of_studies", dict)
     monkeypatch.setattr(findings.tables, "in_order", list)
-    ((found),) = evaluated(records, "open", [])
+    ((found),) = evaluated(by_scale(records)["open"], "open", [])
     (said,) = found.rows
     return said
 
@@ -193,7 +194,7 @@ def of_rows(*rows: FindingRow, region: tuple[float | None, float | None] = (0, N
 
 
 def judged(task: str, value: float, error: float = 1.0) -> FindingRow:
-    return findings._judged(Finding(), task, value, findings.Spread(error, 20))
+    return findings._judged(FindingRow(task, value, findings.Spread(error, 20), OPEN), Finding())
 
 
 def test_the_verdicts_of_a_page_are_corrected_as_a_family():
@@ -224,7 +225,7 @@ def test_the_verdicts_of_a_page_are_corrected_as_a_family():
 def test_a_row_that_is_not_shown_says_what_such_runs_could_show(error, region, said):
     """Student's t with 20 degrees of freedom: 2.94 by the noncentral one; between bounds by integration."""
     finding = Finding(finding="It helps", where="section 9", region=list(region))
-    row = findings._judged(finding, "ner", 0.4, findings.Spread(error, 20))
+    row = findings._judged(FindingRow("ner", 0.4, findings.Spread(error, 20), OPEN), finding)
     assert (row.verdict, replication._power(row, finding.bounds)) == ("not shown", said)
 
 

@@ -10,8 +10,8 @@ from elmo_bench.reporting.pages import html as web
 from elmo_bench.reporting.pages import report as page
 from elmo_bench.reporting.pages.chapters import answer
 from elmo_bench.reporting.section import Section
-from elmo_bench.reporting.statistics.groups import compared, in_groups, in_words
-from elmo_bench.reporting.statistics.outcomes import by_scale, outcome
+from elmo_bench.reporting.statistics.groups import in_groups, in_words
+from elmo_bench.reporting.statistics.outcomes import Outcome, by_scale
 from elmo_bench.reporting.tables import tables
 from tests.records.test_records import fake, save
 
@@ -111,7 +111,7 @@ def test_records_that_claim_one_cell_have_a_row_each(tmp_path, other, mark, grou
 
 def test_elmo_is_not_compared_with_a_baseline_on_other_data():
     runs = [one_cell(f1=60.0), fake("none", f1=50.0, data_sha256=MINE), fake("none", group="x", data_sha256=OTHER)]
-    (gain,) = tables.gains_of(outcome(runs)).rows
+    (gain,) = tables.gains_of(Outcome(runs)).rows
     assert gain[1].endswith("data cccccccc")
     assert gain[4] == "+10.00"
 
@@ -122,15 +122,15 @@ def test_elmo_is_not_compared_with_a_baseline_on_another_file_of_vectors_of_the_
         table = f"sha256:{OTHER if record.has_elmo else MINE}"
         record.settings["vectors"] = {"source": "sets", "sets": {"glove": {"table": table}}}
         record.config["vectors"] = {"source": "sets", "sets": {"glove": {"name": "glove.6B.50d"}}}
-    assert outcome(runs).comparisons == []
-    assert compared(runs, {}, {"arm": "baseline"}) is None
+    assert Outcome(runs).comparisons == []
+    assert Outcome(runs).pair({}, {"arm": "baseline"}) is None
     (section,) = tables.overview(by_scale(runs))
     assert {row[0]: row[3:6] for row in section.rows} == {
         "ner (vectors d5d5d5d5)": ("", "61.50 ± 0.71 (2)", ""), "ner (vectors cccccccc)": ("51.50 ± 0.71 (2)", "", ""),
     }  # fmt: skip
     for record in runs:
         record.settings["vectors"]["sets"]["glove"]["table"] = f"sha256:{MINE}"
-    assert len(outcome(runs).comparisons) == 1
+    assert len(Outcome(runs).comparisons) == 1
 
 
 def test_the_answer_is_of_the_scales_own_data_and_bilm_and_names_others():
@@ -145,11 +145,11 @@ def test_the_answer_is_of_the_scales_own_data_and_bilm_and_names_others():
         record.config["scale"] |= {"name": "open"}
 
     def told(*runs):
-        main = outcome([*runs]).main
+        main = Outcome([*runs]).main
         return main.title, main.test.mean, "; ".join(answer(by_scale(runs)).words)
 
     assert told(*scales, *others, *mine)[:2] == ("ner", 10.0)
-    assert compared([*mine, *scales], {}, {"arm": "baseline"})[0].records == scales[1:]
+    assert Outcome([*mine, *scales]).pair({}, {"arm": "baseline"})[0].records == scales[1:]
     assert told(scales[0], *others, *mine)[:2] == ("ner (biLM small)", 40.0)
     title, gain, words = told(*mine)
     assert (title, gain) == ("ner (task.data.train=mine.txt)", 30.0)

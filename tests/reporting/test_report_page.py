@@ -174,7 +174,8 @@ def test_of_several_gains_that_of_the_most_seeds_is_the_papers_comparison(record
 def test_runs_on_a_part_of_the_data_are_figure_1_and_no_main_comparison(records):
     parts = [part(share, where, 1, f1) for share, where, f1 in ((0.1, "none", 40.0), (0.1, "input", 60.0))]
     scales = by_scale([*records, *parts])
-    gains = [(each.is_main, each.test.mean) for each in scales["open"][0].comparisons]
+    (outcome,) = scales["open"]
+    gains = [(each == outcome.main, each.test.mean) for each in outcome.comparisons]
     assert sorted(gains) == [(False, pytest.approx(20.0)), (True, pytest.approx(4.0))]
     chapter = chapters.fewer_examples(scales)
     (chart,) = chapter.charts

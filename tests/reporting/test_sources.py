@@ -3,9 +3,9 @@
 import pytest
 
 from elmo_bench.records import store
-from elmo_bench.records.query import is_main
+from elmo_bench.records.frame import is_main
 from elmo_bench.reporting.section import Section
-from elmo_bench.reporting.statistics.cells import content
+from elmo_bench.reporting.statistics.outcomes import by_scale
 from elmo_bench.reporting.tables import paper
 from elmo_bench.sweeps.request import SweepRequest
 from tests.records.test_records import fake, save
@@ -40,7 +40,7 @@ def folder(tmp_path):
 
 
 def written(folder) -> list[Section]:
-    made = content(SweepRequest("sources", ["ner", "snli"], seeds=2), store.read_all(folder))
+    made = paper.content(SweepRequest("sources", ["ner", "snli"], seeds=2), by_scale(store.read_all(folder)))
     assert made
     return paper.sections(made)
 
@@ -76,6 +76,6 @@ def test_below_stand_the_weights_and_the_cost_of_each_source(folder):
 
 def test_the_report_shows_all_of_it_and_table_1_is_elmo_alone(folder):
     records = store.read_all(folder)
-    tables = paper.of_records(records)["tables/sources.mini.md"]
+    tables = paper.of_scales(by_scale(records))["tables/sources.mini.md"]
     assert [table.title.rpartition(": ")[2] for table in tables[1:]] == ["gains", "weights of the layers", "cost"]
     assert {record.bilm_name for record in records if is_main(record)} == {None, "mini"}

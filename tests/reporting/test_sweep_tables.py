@@ -9,12 +9,12 @@ from omegaconf import OmegaConf
 
 from elmo_bench.configuration import pages, tables
 from elmo_bench.records import store
-from elmo_bench.records.query import fits, normal, table_of
+from elmo_bench.records.frame import fits, normal, table_of
 from elmo_bench.reporting.pages import report as page
 from elmo_bench.reporting.section import Section
-from elmo_bench.reporting.statistics.cells import content
+from elmo_bench.reporting.statistics.outcomes import by_scale
 from elmo_bench.reporting.tables import paper
-from elmo_bench.reporting.tables.paper import section
+from elmo_bench.reporting.tables.paper import content, sections
 from elmo_bench.sweeps.pages import settings
 from elmo_bench.sweeps.request import SweepRequest, of
 from elmo_bench.system.errors import UserError
@@ -39,9 +39,9 @@ def made(task="ner", variant=None, **scores):
 
 
 def shown(request: SweepRequest, records) -> Section:
-    found = content(request, records)
+    found = content(request, by_scale(records))
     assert found
-    return section(found)
+    return sections(found)[0]
 
 
 def rows(request: SweepRequest, records) -> list[tuple[str, ...]]:

@@ -20,8 +20,7 @@ from elmo_bench.records import items, store
 from elmo_bench.running import unfinished
 from elmo_bench.running.blocks import check_blocks, rehearse
 from elmo_bench.running.module import BenchModule
-from elmo_bench.system.errors import UserError
-from elmo_bench.system.exhaustion import explained, ran_out
+from elmo_bench.system.errors import UserError, explained, ran_out
 from elmo_bench.system.storage.integrity import save_checkpoint
 from elmo_bench.system.terminal import console
 from elmo_bench.trained import prediction

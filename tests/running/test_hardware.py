@@ -14,8 +14,8 @@ from elmo_bench.configuration.schema import TrainerConfig
 from elmo_bench.running import build, fit, ranks, run
 from elmo_bench.running.module import BenchModule
 from elmo_bench.running.ranks import Rank, RankWatch
-from elmo_bench.sweeps.clusters import attempt
-from elmo_bench.sweeps.clusters.local import Job, run_jobs
+from elmo_bench.sweeps import cluster
+from elmo_bench.sweeps.local import Job, run_jobs
 from elmo_bench.system import machine
 from elmo_bench.system.errors import Interrupted, UserError
 from elmo_bench.system.terminal import console
@@ -164,10 +164,10 @@ def test_a_rank_that_was_killed_ends_the_run_with_a_status_that_is_started_again
     left = []
     monkeypatch.setattr(ranks, "GRACE", 0.0)
     monkeypatch.setattr(ranks.os, "_exit", left.append)
-    watch = RankWatch([ended])
+    watch = RankWatch([ended], tmp_path)
     while not left:
         pass
-    watch.stop()
+    watch.stopped.set()
     assert left == [status]
 
     def main():
@@ -177,7 +177,7 @@ def test_a_rank_that_was_killed_ends_the_run_with_a_status_that_is_started_again
         console.report(main)
     assert end.value.code == status
     command = [sys.executable, "-c", f"raise SystemExit({status})"]
-    tried = attempt.Attempt("a run", command, tmp_path / "record", attempt.JobJournal(tmp_path / "x.jobs"), 3)
+    tried = cluster.Attempt(command, cluster.QueuedRun(tmp_path, "x", "a run", tmp_path / "record"), 3)
     if status == 2:
         assert tried() is None  # nothing follows
     else:

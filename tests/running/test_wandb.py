@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -17,11 +18,11 @@ from omegaconf import OmegaConf
 
 from elmo_bench.commands.compare import Publish
 from elmo_bench.configuration import pages
+from elmo_bench.configuration.schema import WandbConfig
 from elmo_bench.metrics.items import Items
-from elmo_bench.records import items, store, wandb_record
+from elmo_bench.records import items, publishing, store, wandb_runs
 from elmo_bench.records.record import Record
-from elmo_bench.reporting.pages import dashboards, publishing
-from elmo_bench.system import places, wandb_runs
+from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from tests.command import Fork
 from tests.conftest import PATIENCE, clean_environment
@@ -37,8 +38,8 @@ def no_account(monkeypatch, tmp_path):
     """No key of this machine's user; the server has not been asked."""
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     for name in ("WANDB_API_KEY", "WANDB_MODE", "WANDB_PROJECT", "WANDB_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(wandb_runs.Server, "reachable", True)
+        monkeypatch.setenv(name, "")  # so that it is as before afterwards, also where the code sets it
+        monkeypatch.delenv(name)
 
 
 def inspected(folder: Path, *options: str) -> str:
@@ -110,7 +111,7 @@ def test_the_parts_of_a_killed_run_are_one_run_that_goes_on_at_the_right_step(be
     assert {"first", "second"} <= {*opening["tags"]}
     assert (opening["display_name"], opening["notes"]) == ("mine", "about it")
     assert whole["config"]["task"]["fit"]["epochs"] == 3
-    assert whole["config"]["record"]["digest"] == wandb_record.digest(record)
+    assert whole["config"]["record"]["digest"] == wandb_runs.digest(record)
     assert "config" not in whole["config"]
     assert paths(whole["config"]) == []
     for split, metrics in record.metrics.items():
@@ -123,11 +124,11 @@ def test_the_parts_of_a_killed_run_are_one_run_that_goes_on_at_the_right_step(be
 
 def test_the_table_has_a_row_for_every_row_of_the_test_set(tmp_path):
     scored = Items({"correct": np.array([1, 0, 1]), "gold": np.array([1, 1, 1])}, np.array([0, 2, 2]), np.arange(3), ())
-    assert wandb_record.table(scored, tmp_path / "no such file") == (
-        ["row", "correct", "gold"], [[0, 1.0, 1.0], [2, 1.0, 2.0]],
-    )  # fmt: skip
+    found = wandb_runs.table(scored, tmp_path / "no such file")
+    assert ([*found], found.values.tolist()) == (["row", "correct", "gold"], [[0, 1.0, 1.0], [2, 1.0, 2.0]])
     (tmp_path / "p.jsonl").write_text('"A"\n"B"\n["C"]\n')
-    assert wandb_record.table(scored, tmp_path / "p.jsonl")[1] == [[0, '"A"', 1.0, 1.0], [2, '["C"]', 1.0, 2.0]]
+    found = wandb_runs.table(scored, tmp_path / "p.jsonl")
+    assert found.values.tolist() == [[0, '"A"', 1.0, 1.0], [2, '["C"]', 1.0, 2.0]]
 
 
 # A run is never stopped.
@@ -209,7 +210,7 @@ def test_without_wandb_a_run_goes_on(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "wandb", None)
     run = wandb_runs.opened(tmp_path, project="p")
     run.log({"loss": 1.0}, 1)
-    run.conclude({}, {})
+    run.conclude(finished(), None, None)
     run.close()
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("W&B: wandb is not installed")
@@ -239,11 +240,13 @@ def test_a_value_that_wandb_refuses_is_named_in_one_line(tmp_path, capsys):
 
 
 def test_a_key_that_wandb_login_has_left_is_found(tmp_path, monkeypatch):
-    assert not wandb_runs._stored("https://api.example.org")
-    (tmp_path / "netrc").write_text(f"machine api.example.org login user password {KEY}\n")
-    (tmp_path / "netrc").chmod(0o600)
-    assert wandb_runs._stored("https://api.example.org")
-    assert not wandb_runs._stored("https://api.example.com")
+    monkeypatch.setenv("WANDB_MODE", "online")
+    assert not wandb_runs.has_key()
+    asked = importlib.import_module("wandb").setup().settings.base_url
+    for host, found in (("api.example.org", False), (urlsplit(asked).hostname, True)):
+        (tmp_path / "netrc").write_text(f"machine {host} login user password {KEY}\n")
+        (tmp_path / "netrc").chmod(0o600)
+        assert wandb_runs.has_key() == found
 
 
 # Published.
@@ -270,7 +273,7 @@ def published(root: Path) -> list[Path]:
 
 
 def publish(root: Path, project: str = "p"):
-    return publishing.publish(store.read_all(root), root, root, project, None)
+    return publishing.publish(store.read_all(root), root, root, WandbConfig(project=project))
 
 
 def test_every_record_is_published_once(tmp_path):
@@ -322,7 +325,7 @@ def test_what_was_logged_in_training_or_is_on_the_server_is_not_published_again(
     work = store.work(tmp_path, "open", "ner", second.run)
     (work / "wandb" / f"offline-run-20260101_000000-{second.run}").mkdir(parents=True)
     monkeypatch.setattr(publishing, "has_key", lambda: True)
-    monkeypatch.setattr(publishing, "on_server", lambda *_: {first.run: wandb_record.digest(first)})
+    monkeypatch.setattr(publishing, "on_server", lambda *_: {first.run: wandb_runs.digest(first)})
     assert publish(tmp_path) == {publishing.THERE: 1, publishing.LOGGED: 1, publishing.WRITTEN: 1}
 
 
@@ -348,29 +351,29 @@ def test_publish_says_how_long_it_takes_and_how_to_upload(call, tmp_path):
 
 def test_without_the_extra_the_dashboards_are_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb_workspaces", None)
-    for make in (dashboards.workspace, dashboards.report):
-        with pytest.raises(UserError, match=r"pip install 'elmo_bench\[dashboards\]'"):
-            make("me", "p", [finished()])
+    with pytest.raises(UserError, match=r"pip install 'elmo_bench\[dashboards\]'"):
+        publishing.dashboards("me", "p", [[finished()]], "")
 
 
 def test_the_workspace_shows_the_metrics_that_runs_log():
     pytest.importorskip("wandb_workspaces")
     records = [finished(), finished(2, scale="mini")]
-    made = json.loads(dashboards.workspace("me", "p", records)._to_model().model_dump_json(by_alias=True))
+    workspace = publishing.dashboards("me", "p", [[each] for each in records], "")["workspace"]
+    made = json.loads(workspace._to_model().model_dump_json(by_alias=True))
     (runs,) = made["spec"]["section"]["runSets"]
     assert [group["name"] for group in runs["grouping"]] == ["table.value", "label.value"]
     sections = {each["name"]: each["panels"] for each in made["spec"]["section"]["panelBankConfig"]["sections"]}
     assert list(sections) == ["Scores", "Training", "Layer weights", "Cost"]
     shown = {name for panels in sections.values() for panel in panels for name in panel["config"]["metrics"]}
-    row = wandb_record.rows(wandb_record.history(records[0]))[0]
+    row = wandb_runs.rows(wandb_runs.history(records[0]))[0]
     assert {"dev/f1", "train/loss", "elmo/input/s0", "elmo/input/s2", "elmo/input/gamma"} <= shown & {*row}
-    assert "test/f1" in shown & {*wandb_record.summary(records[0])}
+    assert "test/f1" in shown & {*wandb_runs.summary(records[0])}
 
 
 def test_the_report_has_the_tables_and_the_curves_of_every_task():
     wr = pytest.importorskip("wandb_workspaces.reports.v2")
-    made = dashboards.report("me", "p", [finished(), finished(2, scale="mini")])
-    assert "## ner, scale mini" in made.blocks[1].text
+    made = publishing.dashboards("me", "p", [[finished()], [finished(2, scale="mini")]], "# Tables")["report"]
+    assert made.blocks[1].text == "# Tables"
     grids = [block for block in made.blocks if isinstance(block, wr.PanelGrid)]
     assert [grid.runsets[0].filters for grid in grids] == [
         "Tags() in ['ner'] and Tags() in ['open']", "Tags() in ['ner'] and Tags() in ['mini']",
@@ -382,9 +385,9 @@ def test_a_dashboard_that_w_and_b_does_not_save_is_one_line(tmp_path, monkeypatc
     def refused(*_):
         raise RuntimeError("no such entity\nand more")
 
-    monkeypatch.setattr(dashboards, "workspace", refused)
+    monkeypatch.setattr(publishing, "dashboards", refused)
     with pytest.raises(UserError, match="W&B: no such entity; the workspace or the report was not saved"):
-        publishing.publish_dashboards([finished()], tmp_path, "p", "me")
+        publishing.publish_dashboards([[finished()]], "", tmp_path, WandbConfig(project="p", entity="me"))
 
 
 def test_dashboards_are_made_once_and_then_replaced(tmp_path, monkeypatch):
@@ -402,11 +405,13 @@ def test_dashboards_are_made_once_and_then_replaced(tmp_path, monkeypatch):
             saved.append((self.sections, self.url))
             return self
 
-    for name in ("workspace", "report"):
-        monkeypatch.setattr(dashboards, name, lambda *_, name=name: Made(name, f"https://{name}"))
+    names = ("workspace", "report")
+    monkeypatch.setattr(publishing, "dashboards", lambda *_: {name: Made(name, f"https://{name}") for name in names})
     urls = {"workspace": "https://workspace", "report": "https://report"}
     for _ in range(2):
-        assert publishing.publish_dashboards([finished()], tmp_path, "p", "me") == urls
+        assert (
+            publishing.publish_dashboards([[finished()]], "", tmp_path, WandbConfig(project="p", entity="me")) == urls
+        )
     assert saved == [*urls.items()] * 2
 
 
@@ -414,10 +419,11 @@ def test_a_variant_belongs_to_the_sweep_that_makes_it():
     changes = {"table1": {}, "table2": {"elmo.layers": "last"}, "table3": {"elmo.where": "output"},
                "ner_loss": {"task.head.loss": "sum"}, "others": {"task.fit.epochs": 3}}  # fmt: skip
     for page, variant in changes.items():
-        assert wandb_record.group(fake(variant=variant)) == f"{page}/open/ner"
+        opening = wandb_runs.arguments(fake(variant=variant), WandbConfig(project="p"))
+        assert opening["group"] == f"{page}/open/ner"
 
 
 def test_names_are_cut_to_what_the_server_takes():
-    assert wandb_record.cut("ner open +ELMo", ", seed 1") == "ner open +ELMo, seed 1"
-    name = wandb_record.cut("x" * 300, ", seed 1")
+    assert wandb_runs.cut("ner open +ELMo", ", seed 1") == "ner open +ELMo, seed 1"
+    name = wandb_runs.cut("x" * 300, ", seed 1")
     assert (len(name), name[-11:]) == (128, "..., seed 1")

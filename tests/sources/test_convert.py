@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from hydra.utils import get_object
 
-from elmo_bench.analysis.corpora.semcor import semcor
-from elmo_bench.analysis.corpora.treebank import ewt
+from elmo_bench.analysis.convert import ewt, semcor
 from elmo_bench.sources import fetch, pages
 from elmo_bench.system.errors import UserError
 from tasks.coref.convert import litbank

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from elmo_bench.speed import device
+from elmo_bench.speed import measuring
 from tests.command import anew
 from tests.conftest import ROOT, clean_environment
 
@@ -27,4 +27,4 @@ def forked(monkeypatch) -> None:
         done.check_returncode()
         return done
 
-    monkeypatch.setattr(device, "subprocess", SimpleNamespace(run=run))
+    monkeypatch.setattr(measuring, "subprocess", SimpleNamespace(run=run))

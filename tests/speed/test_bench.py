@@ -14,11 +14,11 @@ from elmo_bench.bilm.kernels.lstm import CompiledDirections
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.commands.command import several
-from elmo_bench.commands.machine import PARTS
 from elmo_bench.configuration.keys import valid
-from elmo_bench.speed import bench, cases, device, encode, growth, memory, pretraining, steps, tables
+from elmo_bench.speed import PARTS, bench, cases, encode, growth, pretraining, steps
 from elmo_bench.speed.bound import batch_flops, encoder_flops, lstm_flops
 from elmo_bench.speed.inputs import official, read_sentences
+from elmo_bench.speed.measuring import in_own_process
 from elmo_bench.system.errors import UserError
 from tests.reference_bilm import PLAIN, SIZES, STRANGE, near, write_random
 
@@ -62,7 +62,7 @@ def test_ways_that_disagree_are_not_compared(tmp_path, monkeypatch):
     bilm = BiLM.from_files(*write_random(tmp_path), state="zero")
     monkeypatch.setattr(encode, "reference", lambda bilm, batch: [layers + 1e-3 for layers in bilm.encode(batch)])
     with pytest.raises(RuntimeError, match="differ"):
-        encode.speed(bilm, [PLAIN], 1)
+        encode.speed("small", bilm, [PLAIN], 1)
 
 
 def test_sentences_of_the_open_text(data_root):
@@ -80,25 +80,23 @@ def test_all_figures_of_a_tiny_plan(monkeypatch, forked):
     plan = bench.BenchPlan(sizes, 2, 40, (), tasks=False, growth=2)
     told: list[str] = []
     measured = json.loads(json.dumps(bench.bench(plan, None, list(PARTS), told.append)))
-    assert told == list(PARTS) == list(tables.SHOWN) == list(measured["seconds"])
-    assert measured["best_gemm_gflops"] == max(row["gflops"] for row in measured["gemm"]) > 0
-    for row in measured["sizes"].values():
-        speed, rate = row["tokens_a_second"], measured["best_gemm_gflops"] * 1e9
-        assert row["share_of_bound"] == pytest.approx(row["best_tokens_a_second"] * row["mflop_a_token"] * 1e6 / rate)
-        assert row["best_tokens_a_second"] >= speed["encode"]
-        assert row["times_reference"] == pytest.approx(speed["encode"] / speed["reference"])
-        assert row["times_plain"] == pytest.approx(speed["encode"] / speed["plain"])
-        assert row["largest_difference"] < 1e-5
-        assert all(row["threads"][place][count] > 0 for place in ("idle", "busy") for count in ("1", "2"))
-        assert row["bf16"] is None or (row["bf16"]["times_fp32"] > 0 and row["bf16"]["largest_difference"] < 0.05)
+    assert told == list(PARTS) == list(measured["seconds"])
+    rows = {(row["size"], row["way"]): row for row in measured["encode"]}
+    for (size, way), row in rows.items():
+        reference = rows[size, "reference"]
+        assert row["times_reference"] == pytest.approx(row["tokens_a_second"] / reference["tokens_a_second"])
+        median_share = row["tokens_a_second"] * row["mflop_a_token"] / row["best_gflops"] / 1e3
+        assert row["share_of_bound"] >= 0.999 * median_share > 0
+        assert row["difference"] < (0.05 if way == "bf16" else 1e-5)
+    assert {("a", "threads: 2, busy"), ("b", "words known"), ("b", "encode")} < set(rows)
     assert len(measured["growth"]) == 5
-    assert all(len(row["sizes"]) == len(row["seconds"]) == 4 for row in measured["growth"].values())
-    assert list(measured["memory"]["sentences_and_peak_mib"]) == ["40", "160"]
-    console = Console(record=True, width=120)
-    tables.show(measured, console)
+    assert all(len(row["sizes"]) == len(row["cpu_seconds"]) == 4 for row in measured["growth"])
+    assert [row["rows"] for row in measured["memory"]] == [40, 160]
+    console = Console(record=True, width=160)
+    bench.show(measured, console)
     text = console.export_text()
-    assert "of the bound" in text
-    assert "beside one busy process" in text.replace("\n", " ")
+    assert all(f"{part}: " in text for part in PARTS if measured[part])
+    assert "threads: 2, busy" in text
 
 
 def test_the_slope_of_a_cost():
@@ -123,12 +121,12 @@ def test_without_kernels_torch_alone_computes(tmp_path):
 
 
 def test_a_process_of_its_own_prints_its_figures(tmp_path, forked):
-    assert device.in_own_process("memory", "corpus", *write_random(tmp_path), 2, None) > 50  # MiB
+    assert in_own_process(growth.peak_of_corpus, *map(str, write_random(tmp_path)), None, 2) > 50  # MiB
 
 
 def test_the_memory_of_a_training_step_at_the_papers_sizes(data, forked):
     assert "ner" in cases.tasks("mini")
-    found = memory.step("ner", data)
+    found = in_own_process(steps.peak, cases.choose("ner", data))
     assert (found["rows"], found["words"] > 5, found["peak_mib"] > 50) == (12, True, True)  # the file in conf: up to 64
 
 
@@ -159,7 +157,6 @@ def test_training_steps_are_measured(monkeypatch, tmp_path):
     assert found["share_of_bound"] > 0
     tokens = sum(len(row["tokens"]) for rows in chosen["batches"] for row in rows)
     assert steps.flops(case, case.batches) == pytest.approx(found["mflop_a_token"] * 1e6 * tokens)
-    assert steps.open_width(["scale=open", f"data_root={tmp_path}"]) == 256
 
 
 def test_pretraining_is_measured(monkeypatch):

@@ -19,10 +19,10 @@ from torch.utils.data import DataLoader
 from elmo_bench.running.module import BenchModule
 from elmo_bench.running.ranks import Environment
 from elmo_bench.speed import cases
-from elmo_bench.speed.cases import Case, loss_of, update
+from elmo_bench.speed.cases import Case, update
 from tests.gpu import measure, steps
 from tests.gpu.part import amount, choose
-from tests.gpu.steps import moved
+from tests.gpu.steps import loss_of, moved
 
 TASKS = cases.tasks("mini")
 ROWS = 8  # of a batch
@@ -128,7 +128,7 @@ def trained(case: Case, place: str) -> tuple[list[float], dict[str, torch.Tensor
     optimizer, batch = module.configure_optimizers(), moved(module, case.batches[0])
     with deterministic():
         torch.manual_seed(1)
-        losses = [update(module, case.task, optimizer, batch).item() for _ in range(2)]
+        losses = [update(module, case.task, optimizer, module(batch).loss).item() for _ in range(2)]
     return losses, module.state_dict()
 
 

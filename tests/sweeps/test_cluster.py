@@ -12,10 +12,8 @@ import pytest
 from elmo_bench.commands.run import Sweep
 from elmo_bench.records import store
 from elmo_bench.running.unfinished import start_anew
-from elmo_bench.sweeps import queued
-from elmo_bench.sweeps.clusters import settings, slurm
-from elmo_bench.sweeps.clusters.attempt import CANCELLED, RUNS, Attempt, JobJournal, first_line
-from elmo_bench.sweeps.clusters.slurm import Queued
+from elmo_bench.sweeps import cluster, queued
+from elmo_bench.sweeps.cluster import CANCELLED, RUNS, Attempt, Queued, QueuedRun, first_line, settings
 from elmo_bench.system.errors import UserError
 
 
@@ -25,9 +23,9 @@ def wanted(argv):
 
 
 def test_a_page_and_changes_to_it_say_what_a_cluster_is_asked_for():
-    found = settings.read("slurm", ["run.partition=gpu", "prepare.minutes=5", "options.reservation=night"])
+    found = settings("slurm", ["run.partition=gpu", "prepare.minutes=5", "options.reservation=night"])
     assert (found.run.partition, found.prepare.partition, found.prepare.minutes) == ("gpu", "gpu", 5)
-    told = slurm._parameters(found, found.prepare, "name", "afterany:12")
+    told = cluster._parameters(found, found.prepare, "name", "afterany:12")
     assert (told["slurm_partition"], told["timeout_min"], told["mem_gb"]) == ("gpu", 5, 32)
     assert "slurm_gres" not in told
     assert told["slurm_additional_parameters"] == {
@@ -46,7 +44,7 @@ def test_a_page_and_changes_to_it_say_what_a_cluster_is_asked_for():
 )
 def test_a_wrong_setting_is_named_in_one_line(name, change, message):
     with pytest.raises(UserError) as caught:
-        settings.read(name, [change])
+        settings(name, [change])
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -67,9 +65,9 @@ def test_a_job_starts_a_python_that_imports_nothing_from_its_folder(tmp_path, mo
         raise ValueError
 
     monkeypatch.setattr(submitit, "AutoExecutor", executor)
-    found = settings.read("slurm", [])
+    found = settings("slurm", [])
     with pytest.raises(UserError, match="Slurm does not take the jobs"):
-        slurm.submit([], tmp_path, found, found.run, "name")
+        cluster.submit([], tmp_path, found, found.run, "name")
     line = [*shlex.split(noted["slurm_python"]), "-u", "-m", "elmo_bench", "--version"]  # as submitit puts it together
     (tmp_path / "random.py").write_text("raise SystemExit('imported from the current folder')")
     done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True)
@@ -80,12 +78,12 @@ def test_a_job_starts_a_python_that_imports_nothing_from_its_folder(tmp_path, mo
 def attempt(tmp_path):
     """Of a command that fails."""
     command = [sys.executable, "-c", "raise SystemExit(1)"]
-    return Attempt("a run", command, tmp_path / "record", JobJournal(tmp_path / "x.jobs"), 3)
+    return Attempt(command, QueuedRun(tmp_path, "x", "a run", tmp_path / "record"), 3)
 
 
 def started(attempt: Attempt, **changes: str) -> str:
     """The first line of a job's script, with a stand-in for `sbatch`; what it prints."""
-    folder = attempt.journal.path.parent
+    folder = attempt.run.folder
     (folder / RUNS).write_text("w\nx\n")
     (folder / "sbatch").write_text(f'#!/bin/sh\nenv | grep ^SLURM; echo "$@" >>{folder}/asked; echo "13;cluster"\n')
     (folder / "sbatch").chmod(0o755)
@@ -102,35 +100,36 @@ def test_a_run_is_started_a_bounded_number_of_times_and_a_job_has_one_successor(
         assert started(attempt) == ""
         with pytest.raises(RuntimeError, match="ended with status 1"):
             attempt()
-        assert attempt.journal.starts == start
+        assert attempt.run.starts == start
         assert (attempt.checkpoint() is not None) == (start < 3)
-    folder = attempt.journal.path.parent
+    folder = attempt.run.folder
     assert (folder / "asked").read_text() == f"--parsable --dependency=afternotok:12_1 --array=1 {folder}/script 12_1\n"
-    assert attempt.journal.path.read_text().splitlines().count("queued 13_1 after 12_1") == 1
+    assert attempt.run.journal.read_text().splitlines().count("queued 13_1 after 12_1") == 1
     started(attempt)
     with pytest.raises(RuntimeError, match="given up after 3 starts"):
         attempt()
 
 
 def test_where_jobs_may_not_submit_jobs_the_log_says_so(attempt):
-    (attempt.journal.path.parent / "env").write_text("#!/bin/sh\n[ $# = 0 ] || exit 1\n")
-    (attempt.journal.path.parent / "env").chmod(0o755)
+    (attempt.run.folder / "env").write_text("#!/bin/sh\n[ $# = 0 ] || exit 1\n")
+    (attempt.run.folder / "env").chmod(0o755)
     assert started(attempt) == "no successor is queued: sbatch refuses it on this node\n"
-    assert attempt.journal.jobs == ["12_1"]
+    assert attempt.run.jobs == ["12_1"]
 
 
 @pytest.mark.parametrize("name", ["record", CANCELLED])
 def test_what_is_recorded_or_cancelled_is_not_started(attempt, name):
-    (attempt.record.parent / name).touch()
+    (attempt.run.record.parent / name).touch()
     attempt()
     started(attempt)
-    assert (attempt.journal.path.parent / "asked").exists() == (name == "record")  # dropped when the job ends well
+    assert (attempt.run.folder / "asked").exists() == (name == "record")  # dropped when the job ends well
 
 
 def test_a_run_that_is_trained_again_is_started_though_its_record_is_there(attempt, tmp_path):
-    run = replace(attempt, record=store.place(tmp_path, "open", "toy", "x"))
-    run.record.parent.mkdir(parents=True)
-    run.record.touch()
+    path = store.place(tmp_path, "open", "toy", "x")
+    run = replace(attempt, run=replace(attempt.run, record=path))
+    path.parent.mkdir(parents=True)
+    path.touch()
     run()
     start_anew(store.work(tmp_path, "open", "toy", "x"))
     with pytest.raises(RuntimeError, match="ended with status 1"):
@@ -144,13 +143,12 @@ def test_the_status_tells_all_states(tmp_path, monkeypatch):
     runs = {name: {"title": name, "record": str(tmp_path / name)} for name in names}
     (folder / queued.FILE).write_text(json.dumps({"sweep": "table2 ner", "runs": runs, "prepare": ["1"]}))
     for number, name in enumerate(names[:-1], start=2):
-        queued.journal(folder, name).queued(str(number))
+        QueuedRun(folder, name, name, tmp_path).queued(str(number))
     (tmp_path / "done").touch()
-    queued.journal(folder, "goes on").path.write_text("queued 3\nstarted 3\nstarted 3\n")
+    (folder / "goes on.jobs").write_text("queued 3\nstarted 3\nstarted 3\n")
     (folder / "5_0_log.out").write_bytes(b"Traceback\nerror: no such\xff file\nsubmitit INFO\n")
-    monkeypatch.setattr(slurm, "queue", lambda: {"3": Queued("RUNNING", "None"), "4": Queued("PENDING", "Priority")})
-    (found,) = queued.status(tmp_path)
-    assert found.lines() == [
+    monkeypatch.setattr(cluster, "queue", lambda: {"3": Queued("RUNNING", "None"), "4": Queued("PENDING", "Priority")})
+    assert queued.in_lines(*queued.status(tmp_path).popitem()) == [
         "table2 ner: 1 recorded, 1 running, 1 waiting, 2 failed",
         "  running  goes on (job 3, start 2)",
         "  waiting  waits (job 4, Priority)",
@@ -159,19 +157,21 @@ def test_the_status_tells_all_states(tmp_path, monkeypatch):
     ]
     assert queued.queued_runs(tmp_path) == {"goes on", "waits"}
     (folder / CANCELLED).touch()
-    (found,) = queued.status(tmp_path)
-    assert found.lines()[0] == "table2 ner: 1 recorded, 1 running, 1 waiting, 2 cancelled"
-    assert found.lines()[3:] == ["  cancelled  broken", "  cancelled  never"]
+    counts, *lines = queued.in_lines(*queued.status(tmp_path).popitem())
+    assert counts == "table2 ner: 1 recorded, 1 running, 1 waiting, 2 cancelled"
+    assert lines[2:] == ["  cancelled  broken", "  cancelled  never"]
 
 
 def test_jobs_that_wait_are_ended_before_those_that_run(tmp_path, monkeypatch):
     folder = queued.cluster_folder(tmp_path) / "1"
     folder.mkdir(parents=True)
-    (folder / queued.FILE).write_text(json.dumps({"sweep": "s", "runs": {"x": {}}, "prepare": []}))
-    queued.journal(folder, "x").path.write_text("queued 2\nqueued 3 after 2\n")
-    monkeypatch.setattr(slurm, "queue", lambda: {"2": Queued("RUNNING", ""), "3": Queued("PENDING", "Dependency")})
+    (folder / queued.FILE).write_text(
+        json.dumps({"sweep": "s", "runs": {"x": {"title": "", "record": ""}}, "prepare": []})
+    )
+    (folder / "x.jobs").write_text("queued 2\nqueued 3 after 2\n")
+    monkeypatch.setattr(cluster, "queue", lambda: {"2": Queued("RUNNING", ""), "3": Queued("PENDING", "Dependency")})
     ended = []
-    monkeypatch.setattr(slurm, "cancel", ended.append)
+    monkeypatch.setattr(cluster, "cancel", ended.append)
     assert queued.cancel(tmp_path) == 2
     assert ended == [["3"], ["2"]]
     assert (folder / CANCELLED).exists()
@@ -180,4 +180,4 @@ def test_jobs_that_wait_are_ended_before_those_that_run(tmp_path, monkeypatch):
 def test_where_slurm_is_not_there_one_line_says_so(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(UserError, match="Slurm is not installed here .no squeue."):
-        slurm.queue()
+        cluster.queue()

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from elmo_bench.sweeps.clusters.attempt import CANCELLED, RUNS, Attempt, JobJournal, first_line
+from elmo_bench.sweeps.cluster import CANCELLED, RUNS, Attempt, QueuedRun, first_line
 from elmo_bench.system import children, places
 from elmo_bench.system.errors import Interrupted, UserError
 from tests.conftest import PATIENCE
@@ -45,7 +45,7 @@ def attempt_of(row: Row, folder: Path) -> Attempt:
     """A run that ends as the row says when it is started first, and is recorded when it is started again."""
     (folder / RUNS).write_text("x\n")
     program = PROGRAM.format(folder, f"exit {row.how}" if isinstance(row.how, int) else "exec sleep 600")
-    return Attempt("a run", ["sh", "-c", program], folder / "record", JobJournal(folder / "x.jobs"), 3)
+    return Attempt(["sh", "-c", program], QueuedRun(folder, "x", "a run", folder / "record"), 3)
 
 
 class Job:
@@ -54,7 +54,7 @@ class Job:
     def __init__(self, attempt: Attempt):
         from submitit.helpers import DelayedSubmission
 
-        self.folder = attempt.journal.path.parent
+        self.folder = attempt.run.folder
         for name, says in (("sbatch", "echo 13"), ("scontrol", "")):
             (self.folder / name).write_text(f'#!/bin/sh\necho {name} "$@" >>{self.folder}/asked\n{says}\n')
             (self.folder / name).chmod(0o755)
@@ -117,5 +117,5 @@ def test_what_follows(row, tmp_path):
     if row.again or status:
         assert (job.start("12") if row.again == "place" else job.start("13", "12_0")).wait(PATIENCE) == 0
     assert (tmp_path / "record").exists() == bool(row.again)
-    assert attempt.journal.starts == (1 if status == 0 else 2)
+    assert attempt.run.starts == (1 if status == 0 else 2)
     assert len(job.asked("sbatch")) == (2 if row.again == "successor" else 1)

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from elmo_bench.sweeps.clusters.local import Job, run_jobs
+from elmo_bench.sweeps.local import Job, run_jobs
 from elmo_bench.system.errors import Interrupted, UserError
 from elmo_bench.system.terminal.streams import LINES, tell
 
@@ -59,7 +59,7 @@ def test_what_a_user_can_mend_is_the_error_of_a_job_and_the_others_still_run(cap
 
 def test_each_job_has_its_share_of_the_cores(capsys, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr("elmo_bench.sweeps.clusters.local.cores", lambda: 6)
+    monkeypatch.setattr("elmo_bench.system.machine.cores", lambda: 6)
     run_jobs([job("share", "import os; print(os.environ['OMP_NUM_THREADS'])")], 3)
     assert capsys.readouterr().out == "share: 2\n"
 

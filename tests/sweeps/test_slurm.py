@@ -18,9 +18,7 @@ import pytest
 
 from elmo_bench.records import items, store
 from elmo_bench.sweeps import queued
-from elmo_bench.sweeps.clusters import settings
-from elmo_bench.sweeps.clusters.attempt import CANCELLED, first_line
-from elmo_bench.sweeps.clusters.slurm import cancel, queue, submit
+from elmo_bench.sweeps.cluster import CANCELLED, QueuedRun, cancel, first_line, queue, settings, submit
 from elmo_bench.system import places
 from tests import fakes, slurm_cluster
 from tests.conftest import Bench
@@ -104,12 +102,12 @@ def until(ready: Callable[[], bool], seconds: float, toy: Bench) -> None:
     """Waits; if it takes too long, says how far everything is."""
     end = time.monotonic() + seconds
     while not ready():
-        assert time.monotonic() < end, "\n".join(line for each in queued.status(toy.results) for line in each.lines())
+        assert time.monotonic() < end, str(queued.status(toy.results))
         time.sleep(0.5)
 
 
 def states(toy: Bench) -> list[str]:
-    return [row.state for each in queued.status(toy.results) for row in each.rows]
+    return [state for rows in queued.status(toy.results).values() for state, _ in rows]
 
 
 def held_runs(toy: Bench) -> list[Path]:
@@ -125,20 +123,20 @@ def records(results: Path) -> dict[str, tuple]:
     return found
 
 
-def run_of(toy: Bench, seed: int) -> str:
-    """The name of the first run of a seed."""
+def run_of(toy: Bench, seed: int) -> QueuedRun:
+    """The first run of a seed."""
     (submission,) = queued.submissions(toy.results)
-    return next(run for run, each in submission.runs.items() if each["title"].endswith(f"seed {seed}"))
+    return next(run for run in submission.runs if run.title.endswith(f"seed {seed}"))
 
 
 def job(toy: Bench, seed: int) -> str:
     """Its first job."""
-    return queued.submissions(toy.results)[0].jobs(run_of(toy, seed))[0]
+    return run_of(toy, seed).jobs[0]
 
 
 def starts(toy: Bench, seed: int) -> int:
     """How often it was started."""
-    return queued.journal(queued.submissions(toy.results)[0].folder, run_of(toy, seed)).starts
+    return run_of(toy, seed).starts
 
 
 def slurm_does(*command: str) -> None:
@@ -186,7 +184,7 @@ def test_what_is_cancelled_ends_and_typed_again_goes_on(toy):
 def test_a_run_that_cannot_succeed_stops_no_other_is_not_tried_again_and_says_why(toy):
     sweep(toy, *SMALL, "seeds=1", "elmo.layers=7")
     until(lambda: sorted(states(toy)) == ["failed", "recorded"], 300, toy)  # the baseline has no layers
-    (line,) = [each for status in queued.status(toy.results) for each in status.lines()[1:]]
+    (line,) = [line for state, line in queued.status(toy.results).popitem()[1] if state == "failed"]
     assert "the biLM's layers are 0 (tokens) to 2" in line
     assert "log: " in line
 
@@ -251,7 +249,7 @@ def test_what_slurm_refuses_is_told_in_one_line(toy):
 def test_what_follows_is_what_the_page_says(row, slurm, tmp_path, monkeypatch):
     for key in ("SLURM_CONF", "PATH"):
         monkeypatch.setenv(key, slurm[key])
-    attempt, page = attempt_of(row, tmp_path), settings.read("slurm", ["run.cpus_per_task=1", "run.mem_gb=0.5"])
+    attempt, page = attempt_of(row, tmp_path), settings("slurm", ["run.cpus_per_task=1", "run.mem_gb=0.5"])
     asked = replace(page.run, setup=[first_line(tmp_path, attempt.attempts)])
     (first,) = submit([attempt], tmp_path, page, asked, "row")
     training(tmp_path)
@@ -263,12 +261,12 @@ def test_what_follows_is_what_the_page_says(row, slurm, tmp_path, monkeypatch):
         slurm_does("scontrol", "requeue", first)
     elif row.how == "cancel":
         (tmp_path / CANCELLED).touch()
-        cancel(attempt.journal.jobs)
+        cancel(attempt.run.jobs)
     end = time.monotonic() + 300  # Slurm queues a job again after two minutes
-    while {first, *attempt.journal.jobs} & queue().keys():
-        assert time.monotonic() < end, attempt.journal.path.read_text()
+    while {first, *attempt.run.jobs} & queue().keys():
+        assert time.monotonic() < end, attempt.run.journal.read_text()
         time.sleep(0.5)
-    started = [line.split()[1] for line in attempt.journal.path.read_text().splitlines() if line.startswith("started ")]
+    started = [line.split()[1] for line in attempt.run.journal.read_text().splitlines() if line.startswith("started ")]
     assert started[0] == first
     assert [job == first for job in started[1:]] == {"place": [True], "successor": [False], "": []}[row.again]
-    assert attempt.record.exists() == bool(row.again)
+    assert attempt.run.record.exists() == bool(row.again)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from elmo_bench.running import ranks
-from elmo_bench.speed import device
+from elmo_bench.speed.measuring import in_own_process
 from elmo_bench.sweeps import local
 from tests.conftest import PATIENCE, ROOT
 
@@ -77,7 +77,7 @@ def test_ranks_and_measurements_are_started_like_jobs(tmp_path, monkeypatch):
         raise FileNotFoundError
 
     monkeypatch.setattr(subprocess, "Popen", noted)
-    for start in (lambda: ranks._start(ranks.ALONE, {}, tmp_path), lambda: device.in_own_process("memory")):
+    for start in (lambda: ranks._start(ranks.ALONE, {}, tmp_path), lambda: in_own_process(said)):
         with pytest.raises(FileNotFoundError):
             start()
     assert started == [[sys.executable, "-P", *local.TRAIN[2:-2]]] * 2

@@ -10,10 +10,9 @@ import torch
 from elmo_bench.bilm import card
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import hashing, integrity, limits, outputs
-from elmo_bench.system.storage.files import write_bytes
+from elmo_bench.system.storage.files import others, write_bytes
 from elmo_bench.system.storage.integrity import check_archive, check_digests, digests
 from elmo_bench.system.storage.json_text import sealed
-from elmo_bench.system.storage.owners import others
 
 
 @pytest.mark.slow

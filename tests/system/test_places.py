@@ -69,3 +69,14 @@ def test_a_user_without_a_home_is_told(monkeypatch):
     with pytest.raises(UserError, match=r"there is no home folder; set HOME, or give a whole path"):
         places.machine_cache()
     assert places.expanded(os.sep) == places.Path("/")
+
+
+def test_code_of_another_checkout_than_the_one_in_the_current_folder_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert places.other_checkout() is None
+    (tmp_path / "elmo_bench").mkdir()
+    for name in ("pyproject.toml", "elmo_bench/__main__.py"):
+        (tmp_path / name).touch()
+    assert places.other_checkout() == tmp_path
+    monkeypatch.chdir(places.PACKAGE.parent)
+    assert places.other_checkout() is None

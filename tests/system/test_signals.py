@@ -32,7 +32,7 @@ console.report(main, "go on")
 SLEEPS = "while True: time.sleep(0.1)"
 PARENT = """
 import sys
-from elmo_bench.sweeps.clusters.local import Job, run_jobs
+from elmo_bench.sweeps.local import Job, run_jobs
 child = "import elmo_bench, os, time; from elmo_bench.system import children; children.end_with_parent();"
 child += "open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(9999)"
 run_jobs([Job(name, [sys.executable, "-c", "import sys;" + child, name]) for name in sys.argv[1:]], 2)

@@ -16,11 +16,11 @@ from elmo_bench.text.tags import (
     constraints,
     convert,
     exceptions,
+    follows,
     labels,
     normal,
     scheme_of,
     spans,
-    violation,
 )
 
 
@@ -123,14 +123,16 @@ def test_conversions_between_schemes():
     [
         ("iob1", "I-A B-A I-B", "I-A O B-A", 2),
         ("iob2", "B-A I-A B-A", "B-A I-B", 1),
-        ("bioes", "B-A I-A E-A S-A O", "B-A O", 1),
+        ("bioes", "B-A I-A E-A S-A O", "B-A O", 0),
         ("bioes", "S-A", "S-A B-A", 1),
         ("iob2", "O", "S-A", 0),
     ],
 )
-def test_violations(scheme, good, bad, index):
-    assert violation(good.split(), scheme) is None
-    assert violation(bad.split(), scheme) == index
+def test_a_tag_against_the_scheme_asked_for_is_named(scheme, good, bad, index):
+    read(scheme, good)
+    with pytest.raises(TagError, match=f"{bad.split()[index]}' does not follow {scheme}") as error:
+        read(scheme, bad)
+    assert error.value.index == index
 
 
 def test_spans_are_those_of_seqeval_whatever_the_tags():
@@ -151,7 +153,8 @@ def test_a_span_is_an_exception_exactly_where_the_sentence_breaks_the_scheme():
         tags = draw.choices(kinds if draw.random() < 0.5 else kinds[:5], k=draw.randint(1, 5))
         for scheme in SCHEMES:
             broken = exceptions(tags, spans(tags), scheme)
-            assert bool(broken) is (violation(tags, scheme) is not None), (tags, scheme)
+            steps = zip(["O", *tags], [*tags, "O"], strict=True)
+            assert bool(broken) is not all(follows(scheme, one, other) for one, other in steps), (tags, scheme)
             seen.add((scheme, bool(broken)))
     assert len(seen) == 6
     assert exceptions("I-A O B-A I-A B-B I-A".split(), spans("I-A O B-A I-A B-B I-A".split()), "iob1") == [2, 4]

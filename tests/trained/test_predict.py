@@ -1,5 +1,6 @@
 """What `predict` writes: the input again and an answer that a person can use, or the bare answer."""
 
+import io
 import json
 from functools import cache
 from pathlib import Path
@@ -101,8 +102,7 @@ def test_a_file_of_the_data_set_is_predicted_written_and_scored_as_the_run_was(t
     assert predict(checkpoint, again, answers + ".jsonl") >= 3
     lines = Path(answers + ".jsonl").read_text().splitlines()
     assert all(isinstance(json.loads(line)["prediction"], dict) for line in lines)
-    with pytest.raises(UserError, match="jsonl:1: JSON lines of predict; its format=official writes"):
-        score(task, gold, answers + ".jsonl")
+    assert score(task, gold, answers + ".jsonl") == pytest.approx(record.metrics["test"])
     Path(answers).write_text("")
     assert predict(checkpoint, answers, answers + ".2", format="official") == 0
 
@@ -183,3 +183,35 @@ def test_running_text_is_no_column_file(trained, tmp_path):
         predict(checkpoint, str(tmp_path / "in.txt"), str(tmp_path / "out.jsonl"))
     (tmp_path / "in.txt").write_text("Ida O\nsang O\n")
     assert predict(checkpoint, str(tmp_path / "in.txt"), str(tmp_path / "out.jsonl")) == 1
+
+
+@pytest.mark.parametrize(("task", "rows"), [("ner", 2), ("sst5", 2), ("coref", 1)])
+def test_plain_text_what_is_piped_and_what_is_typed_are_answered_alike(
+    task, rows, trained, tmp_path, capsys, monkeypatch
+):
+    checkpoint, *_ = trained(task)
+    text = "Ida sang in Oslo.\nTom ran.\n"
+    (tmp_path / "in.txt").write_text(text)
+
+    def printed(**given):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        capsys.readouterr()
+        number = predict(checkpoint, given.pop("input", None), None, **given)
+        found = list(map(json.loads, capsys.readouterr().out.splitlines()))
+        assert len(found) == number
+        return found
+
+    found = printed(input=str(tmp_path / "in.txt"))
+    assert [row["text"] for row in found] == (text.splitlines() if rows == 2 else [text.strip()])
+    assert printed(input="-") == found
+    assert printed(text=found[-1]["text"]) == found[-1:]
+
+
+def test_a_text_is_not_all_that_some_tasks_need(trained, monkeypatch):
+    with pytest.raises(UserError, match='^expected .*"hypothesis"'):
+        predict(trained("snli")[0], None, None, text="Ida sang.")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"text": "a"}\n{"words": 1}')))
+    with pytest.raises(UserError, match="^the standard input:2: expected"):
+        predict(trained("ner")[0], "-", None)
+    with pytest.raises(UserError, match="one of them"):
+        predict(trained("ner")[0], "-", None, text="a")

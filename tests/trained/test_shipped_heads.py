@@ -123,6 +123,7 @@ def test_another_bilm_is_refused(shelf):
     ],
 )
 def test_predict_says_in_one_line_what_to_give(refused, bench, arguments, message):
+    (bench.folder / "in.jsonl").touch()
     rest = [f"input={bench.folder}/in.jsonl", f"output={bench.folder}/out.jsonl"]
     rest += [f"models_root={bench.folder}"] if arguments[:1] == ["task=toy"] else []
     assert message in refused(Predict, *arguments, *rest)

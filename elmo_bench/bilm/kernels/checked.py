@@ -90,10 +90,14 @@ def _drawn(make: Callable[[], M], deviation: float, draws: torch.Generator) -> M
     """A module in float32, whatever torch's default is, with random parameters; `deviation` is that of its biases."""
     with torch.device("meta"), SkipInitialValues():
         module = make()
-    module = module.to_empty(device="cpu").float()
-    for parameter in module.parameters():
-        size = parameter.shape[1:].numel()
-        parameter.normal_(std=deviation if parameter.dim() == 1 else size**-0.5, generator=draws)
+    parameters = {
+        name: torch.empty(each.shape, dtype=torch.float32).normal_(
+            std=deviation if each.dim() == 1 else each.shape[1:].numel() ** -0.5, generator=draws
+        )
+        for name, each in module.named_parameters()
+    }
+    # `to_empty` of a module on "meta" would import sympy, which takes a second.
+    module.load_state_dict(parameters, assign=True)
     return module
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.disk import writing
 from elmo_bench.system.storage.files import replacing
-from elmo_bench.system.wandb_runs import WandbRun, opened
 
 
 class Journal:
@@ -18,13 +18,13 @@ class Journal:
 
     Args:
         path: of the file.
-        wandb: keyword arguments of an additional W&B run, offline without a key; None: no W&B run.
+        opened: opens an additional W&B run in a folder; None: there is no such run.
     """
 
-    def __init__(self, path: Path, wandb: dict[str, Any] | None = None):
+    def __init__(self, path: Path, opened: Callable[[Path], Any] | None = None):
         limits.regular(path)
         self.path = path
-        self.run = WandbRun() if wandb is None else opened(path.parent, **wandb)
+        self.run = opened and opened(path.parent)
 
     def write(self, values: dict[str, float]) -> None:
         """Adds a line, by the names of its columns, of which the first is `update`."""
@@ -34,7 +34,8 @@ class Journal:
             if new:
                 writer.writerow(values)
             writer.writerow(f"{value:.6g}" if isinstance(value, float) else value for value in values.values())
-        self.run.log(values, step=int(values["update"]))
+        if self.run:
+            self.run.log(values, step=int(values["update"]))
 
     def shorten(self, update: int) -> None:
         """Drops the lines after an update, which a resumed run writes again."""
@@ -49,4 +50,5 @@ class Journal:
             file.write("\n".join([header, *kept]) + "\n")
 
     def close(self) -> None:
-        self.run.close()
+        if self.run:
+            self.run.close()

@@ -7,7 +7,7 @@ fine-tuning), and a card with perplexities. An interrupted run resumes from its 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from glob import glob
 from pathlib import Path
@@ -42,7 +42,7 @@ def pretrain(
     every: float = 300.0,
     force: bool = False,
     device: str = "cpu",
-    wandb: dict[str, Any] | None = None,
+    wandb: Callable[[Path], Any] | None = None,
     stop: int | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> dict:
@@ -57,7 +57,7 @@ def pretrain(
         every: seconds between checkpoints.
         force: start from the beginning, ignoring any checkpoint.
         device: auto, cpu or cuda; under torchrun each process has its own share of the rows.
-        wandb: arguments of a W&B run that also receives the log.
+        wandb: opens in a folder a W&B run that also receives the log.
         stop: the update after which to stop and export the unfinished biLM; None: the recipe's last.
         about: further keys of the card.
 

@@ -10,7 +10,7 @@ import math
 import os
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from io import BytesIO
@@ -48,12 +48,10 @@ from elmo_bench.bilm.weights import stored_dtype
 from elmo_bench.nn.numerics import Fault, Watch, all_finite, bfloat16_pays
 from elmo_bench.nn.packing import pinned
 from elmo_bench.system.ahead import ahead
-from elmo_bench.system.errors import UserError
-from elmo_bench.system.exhaustion import explained
+from elmo_bench.system.errors import UserError, explained
 from elmo_bench.system.machine import keep_freed_memory
-from elmo_bench.system.storage.files import write_bytes
+from elmo_bench.system.storage.files import others, write_bytes
 from elmo_bench.system.storage.integrity import load_checkpoint
-from elmo_bench.system.storage.owners import others
 from elmo_bench.system.terminal.streams import tell
 from elmo_bench.text.vocabulary import coverage
 
@@ -89,7 +87,7 @@ class Trainer:
         compile: bool = False,
         device: torch.device = CPU,
         group: ProcessGroup = ALONE,
-        wandb: dict[str, Any] | None = None,
+        wandb: Callable[[Path], Any] | None = None,
     ):
         self.recipe, self.root, self.folder, self.every = recipe, root, folder, every
         self.device, self.group = device, group

@@ -11,31 +11,36 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from random import Random
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
 
 class Chance:
-    """A stream of draws named by its key; streams of different keys are independent."""
+    """A stream of draws named by its key; streams of different keys are independent.
+
+    Args:
+        key: words and numbers, or another chance: whatever is made of that draws from the same stream.
+    """
 
     def __init__(self, *key: object):
-        digest = hashlib.sha256("/".join(map(str, key)).encode()).digest()
-        self._random = Random(int.from_bytes(digest[:8], "big")).random
+        if isinstance(key[0], Chance):
+            self.random = key[0].random
+        else:
+            digest = hashlib.sha256("/".join(map(str, key)).encode()).digest()
+            self.random = Random(int.from_bytes(digest[:8], "big")).random
 
     def below(self, n: int) -> int:
         """A number from 0 to n - 1."""
-        return int(self._random() * n)
-
-    def between(self, low: int, high: int) -> int:
-        """A number from low to high, both included."""
-        return low + self.below(high - low + 1)
+        return int(self.random() * n)
 
     def happens(self, probability: float) -> bool:
-        return self._random() < probability
+        return self.random() < probability
 
     def one_of(self, items: Sequence[T]) -> T:
-        return items[self.below(len(items))]
+        """One of the items, or of the words of a string."""
+        words: Any = items.split() if isinstance(items, str) else items
+        return words[self.below(len(words))]
 
     def weighted(self, weights: dict[T, int]) -> T:
         """A key, drawn with a probability proportional to its weight."""

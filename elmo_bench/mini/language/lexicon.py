@@ -7,13 +7,14 @@ that are verbs too, and verbs whose subject is the agent in one frame and the th
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Sequence
 from itertools import chain, zip_longest
 from typing import NamedTuple
 
 from elmo_bench.mini.language.chance import Chance, Ranked
-from elmo_bench.mini.language.english import REVIEWS, THINGS, WORDS
-from elmo_bench.mini.language.morphology import Inventor, inflected
+from elmo_bench.mini.language.words import REVIEWS, THINGS, WORDS, Inventor, inflected
 from elmo_bench.system import places
 
 
@@ -34,33 +35,26 @@ class Slot(NamedTuple):
     classes: tuple[str, ...]
     preposition: str = ""
 
-    @classmethod
-    def of(cls, cell: str) -> Slot:
-        """From "ARG0:person,animal" or "to/ARG2:person"."""
-        preposition, _, rest = cell.rpartition("/")
-        label, _, classes = rest.partition(":")
-        return cls(label, THINGS if classes == "thing" else tuple(classes.split(",")), preposition)
-
 
 class Frame(NamedTuple):
     """How a group of verbs is used; see the table in words.yaml for the marks."""
 
     name: str
-    subject: Slot
-    object: Slot | None = None
-    obliques: tuple[Slot, ...] = ()
+    slots: tuple[Slot, ...]  # of the subject, the object if there is one, and the others, which have prepositions
     marks: str = ""
 
     @property
-    def action(self) -> bool:
-        """Whether the verbs are hyponyms of the first one."""
-        return "*" in self.marks
+    def subject(self) -> Slot:
+        return self.slots[0]
+
+    @property
+    def object(self) -> Slot | None:
+        return next((slot for slot in self.slots[1:] if not slot.preposition), None)
 
     @property
     def placed(self) -> bool:
         """Whether a participant is a place already, so that there is no room for another."""
-        slots = [slot for slot in (self.subject, self.object, *self.obliques) if slot]
-        return any({"place", "building"} & set(slot.classes) for slot in slots)
+        return any({"place", "building"} & {*slot.classes} for slot in self.slots)
 
 
 class Verb(NamedTuple):
@@ -73,20 +67,22 @@ class Verb(NamedTuple):
     shared: bool = False  # with a frame whose subject has another role
 
 
-BE = Verb("be", "01", Frame("be", Slot("ARG1", ())))
+BE = Verb("be", "01", Frame("be", (Slot("ARG1", ()),)))
 
 
-def frames(table: str) -> dict[Frame, str]:
-    """The frames of a table in words.yaml, with their verbs."""
-    found = {}
-    for line in WORDS[table].strip().splitlines():
-        name, subject, target, obliques, marks, verbs = (cell.strip() for cell in line.split("|"))
-        slots = tuple(map(Slot.of, obliques.split()))
-        found[Frame(name, Slot.of(subject), Slot.of(target) if target else None, slots, marks)] = verbs
-    return found
+FRAMES: dict[Frame, str] = {}  # with their verbs
+for row in WORDS["frames"].strip().splitlines():
+    name, cells, marks, verbs = (cell.strip() for cell in row.split("|"))
+    slots = [
+        Slot(label, THINGS if classes == "thing" else tuple(classes.split(",")), preposition)
+        for preposition, label, classes in re.findall(r"(?:(\w+)/)?(\w+):(\S+)", cells)
+    ]
+    FRAMES[Frame(name, tuple(slots), marks)] = verbs
+GENDER = {word: gender for gender in ("female", "male") for word in WORDS[gender].split()}  # of nouns
+CLASS = {group: cls for cls, groups in WORDS["nouns"].items() for group in groups}
 
 
-class Lexicon:
+class Lexicon(Chance):
     """All words of a seed, but those of opinions.
 
     Args:
@@ -97,6 +93,7 @@ class Lexicon:
         nouns: by class and by group.
         hypernyms: the noun that names a group, by group.
         frames: by name, without those whose object is a clause.
+        actions: the frames of actions.
         verbs: by frame.
         relations: nouns for what an owner of a class can have: relations[owner class][class].
         adjectives: by group of mutually exclusive adjectives.
@@ -104,93 +101,78 @@ class Lexicon:
     """
 
     def __init__(self, seed: int, invented: int):
-        self._chance = Chance("lexicon", seed)
-        self._invented = invented
-        self._english = english_forms()
-        self.namer = Inventor(self._chance, self._english)
-        self.frames = {frame.name: frame for frame in frames("frames")}
-        lemmas = {frame.name: self._with_invented(verbs) for frame, verbs in frames("frames").items()}
-        takers = [lemmas[frame.name] for frame in self.frames.values() if "-" in frame.marks]
-        shared: set[str] = set()  # a person drasks (ARG0), and so does a cart (ARG1)
-        for frame in self.frames.values():
-            if "+" in frame.marks:
-                shared |= self._share(lemmas[frame.name], takers, invented // 3)
-        groups = {group: self._with_invented(words) for by in WORDS["nouns"].values() for group, words in by.items()}
-        self._share_nouns(groups, lemmas)
+        super().__init__("lexicon", seed)
+        self._invented, self._english = invented, english_forms()
+        self.namer = Inventor(self, self._english)
+        lemmas = {frame: self._with_invented(verbs) for frame, verbs in FRAMES.items() if "c" not in frame.marks}
+        self.frames = {frame.name: frame for frame in lemmas}
+        self.actions = [frame for frame in lemmas if "*" in frame.marks]
+        marked = {mark: [words for frame, words in lemmas.items() if mark in frame.marks] for mark in "+-"}
+        # a person drasks (ARG0), and so does a cart (ARG1)
+        shared = set().union(*(self._share(words, marked["-"], invented // 3) for words in marked["+"]))
+        groups = {group: self._with_invented(WORDS["nouns"][cls][group]) for group, cls in CLASS.items()}
+        for group, words in groups.items():  # a third of its invented nouns are in a group of another class too
+            self._share(words, [groups[other] for other in CLASS if CLASS[other] != CLASS[group]], invented // 3)
+        for words in lemmas.values():  # some verbs are nouns
+            self._share(words, list(groups.values()), invented // 4)
         uses = Counter(chain(*groups.values(), set().union(*lemmas.values())))
         self._ambiguous = {word for word, n in uses.items() if n > 1}
-        self.verbs = self._verbs(lemmas, shared)
-        self.nouns = self._nouns(groups)
-        self.hypernyms = {group: Noun(group, cls, group) for cls, by in WORDS["nouns"].items() for group in by}
+        self.hypernyms = {group: Noun(group, cls, group) for group, cls in CLASS.items()}
+        rows = {group: [self._noun(word, CLASS[group], group) for word in words] for group, words in groups.items()}
+        self._uses = Counter((noun.form, noun.cls) for noun in chain(*rows.values()))
+        for cls, names in WORDS["nouns"].items():  # the groups of a class one after another by rank
+            mixed = chain(*zip_longest(*(rows[group] for group in names)))
+            rows = {cls: [noun for noun in mixed if noun], **rows}
+        self.nouns = {name: Ranked(row, flat=12) for name, row in rows.items()}
         self.relations = {
-            owner: {cls: self._relation_nouns(cls, words) for cls, words in by_class.items()}
+            owner: {
+                cls: Ranked(self._noun(form, cls, "relation") for form in words.split() + self._stems(invented // 2))
+                for cls, words in by_class.items()
+            }
             for owner, by_class in WORDS["relations"].items()
         }
-        for frame, verbs in frames("clause_frames").items():
-            self.verbs[frame.name] = Ranked(Verb(lemma, "01", frame) for lemma in self._with_invented(verbs))
+        lemmas |= {frame: self._with_invented(verbs) for frame, verbs in FRAMES.items() if "c" in frame.marks}
+        self.verbs: dict[str, Ranked[Verb]] = {}
+        rolesets: Counter[str] = Counter()
+        for frame, words in lemmas.items():
+            rolesets.update(words)
+            verbs = [(word, f"{rolesets[word]:02}", frame, self._sense(word, "verb"), word in shared) for word in words]
+            self.verbs[frame.name] = Ranked(Verb(*each) for each in verbs)
         self.adjectives = {group: Ranked(words.split()) for group, words in WORDS["adjectives"].items()}
+
+    def is_decided(self, noun: Noun, classes: Sequence[str]) -> bool:
+        """Whether its form has one sense only among nouns of these classes."""
+        return sum(self._uses[noun.form, cls] for cls in classes) == 1
 
     def _with_invented(self, words: str) -> list[str]:
         """The first four words stay in front; the rest and the invented ones are mixed."""
         known = words.split()
-        return known[:4] + self._chance.shuffled(known[4:] + [self.namer.stem() for _ in range(self._invented)])
+        return known[:4] + self.shuffled(known[4:] + self._stems(self._invented))
 
-    def _share_nouns(self, groups: dict[str, list[str]], lemmas: dict[str, list[str]]) -> None:
-        """A third of a group's invented nouns are in a group of another class too; some verbs are nouns."""
-        for by in WORDS["nouns"].values():
-            for group in by:
-                others = [words for other, words in groups.items() if other not in by]
-                self._share(groups[group], others, self._invented // 3)
-        for words in lemmas.values():
-            self._share(words, list(groups.values()), self._invented // 4)
+    def _stems(self, n: int) -> list[str]:
+        return [self.namer.stem() for _ in range(n)]
 
     def _share(self, words: list[str], takers: list[list[str]], n: int) -> set[str]:
         """Adds some of the invented words to other lists; returns them."""
-        chosen = self._chance.shuffled(word for word in words if word not in self._english)[:n]
+        chosen = self.shuffled(word for word in words if word not in self._english)[:n]
         for word in chosen:
-            if word not in (taker := self._chance.one_of(takers)):
-                taker.insert(self._chance.between(4, len(taker)), word)
+            if word not in (taker := self.one_of(takers)):
+                taker.insert(self.one_of(range(4, len(taker) + 1)), word)
         return {*chosen}
 
     def _sense(self, form: str, use: str) -> str:
         return f"{form}%{use}" if form in self._ambiguous else ""
 
     def _noun(self, form: str, cls: str, group: str) -> Noun:
-        gender = next((gender for gender in ("female", "male") if form in WORDS[gender].split()), "")
-        return Noun(form, cls, group, gender, self._sense(form, group))
-
-    def _relation_nouns(self, cls: str, words: str) -> Ranked[Noun]:
-        forms = words.split() + [self.namer.stem() for _ in range(self._invented // 2)]
-        return Ranked(self._noun(form, cls, "relation") for form in forms)
-
-    def _verbs(self, lemmas: dict[str, list[str]], shared: set[str]) -> dict[str, Ranked[Verb]]:
-        uses: Counter[str] = Counter()
-        verbs = {}
-        for name, frame in self.frames.items():
-            uses.update(lemmas[name])
-            verbs[name] = Ranked(
-                Verb(lemma, f"{uses[lemma]:02}", frame, self._sense(lemma, "verb"), lemma in shared)
-                for lemma in lemmas[name]
-            )
-        return verbs
-
-    def _nouns(self, groups: dict[str, list[str]]) -> dict[str, Ranked[Noun]]:
-        """By group, and by class with its groups one after another by rank."""
-        rows = {}
-        for cls, by in WORDS["nouns"].items():
-            mine = {group: [self._noun(word, cls, group) for word in groups[group]] for group in by}
-            ranks = zip_longest(*mine.values())
-            rows |= {cls: [noun for rank in ranks for noun in rank if noun]} | mine
-        return {name: Ranked(row, flat=12) for name, row in rows.items()}
+        return Noun(form, cls, group, GENDER.get(form, ""), self._sense(form, group))
 
 
 def english_forms() -> set[str]:
     """The English forms that no invented word repeats, in lower case: the tables and the open biLM's vocabulary."""
-    tables = [WORDS[kind] for kind in ("name_words", "months", "weekdays", "numbers", "not_invented")]
-    tables += [words for kind in ("nouns", "relations") for by in WORDS[kind].values() for words in by.values()]
-    words = {*" ".join([*WORDS["tags"].values(), *WORDS["adjectives"].values(), *tables]).split()}
-    lemmas = " ".join([*frames("frames").values(), *frames("clause_frames").values()]).split()
-    words |= {inflected(lemma, tag) for lemma in lemmas for tag in ("VB", "VBZ", "VBD", "VBG")}
+    tables = {name: table for name, table in WORDS.items() if name not in ("syllables", "irregular")}
+    words = {*re.findall("[A-Za-z_]+", str(tables))}
+    lemmas = " ".join(FRAMES.values()).split()
+    words |= {inflected(lemma, tag) for lemma in lemmas for tag in ("VBZ", "VBD", "VBG")}
     words |= {inflected(word, "NNS") for word in words}
     words |= {*(places.CONF / "pretrain/open.words.txt").read_text(encoding="utf-8").split()}
     return {word.lower() for word in words}
@@ -204,17 +186,15 @@ def opinion_words(seed: int, namer: Inventor, invented: int) -> dict[tuple[str, 
         namer: makes stems that are not words yet.
         invented: the number of invented adjectives, nouns and verbs of a side; six times as many adjectives turn.
     """
-    chance = Chance("opinions", seed)
-    values, suffixes = REVIEWS["values"], REVIEWS["suffixes"].split()
-    found = {}
-    adjectives = [namer.stem(chance.one_of(suffixes)) for _ in range(8 * invented)]
+    chance, values = Chance("opinions", seed), REVIEWS["values"]
+    adjectives = [namer.stem(chance.one_of(REVIEWS["suffixes"])) for _ in range(8 * invented)]
     fixed = {1: adjectives[:invented], -1: adjectives[invented : 2 * invented]}
-    turning = {1: adjectives[2 * invented :: 2], -1: adjectives[2 * invented + 1 :: 2]}
+    turning = {1: adjectives[2 * invented :: 2], -1: adjectives[2 * invented + 1 :: 2], 0: []}
+    found = {}
     for side in (1, -1):
         known = [(word, size * side) for size in (2, 4) for word in values["adjectives"][size * side].split()]
-        known += [(word, 2 * side) for word in fixed[side]]
-        for topic, here in (("told", turning[side]), ("made", turning[-side]), ("", [])):
-            words = [*known, *((word, 2 * side) for word in here)]
+        for topic, here in {"told": side, "made": -side, "": 0}.items():
+            words = known + [(word, 2 * side) for word in fixed[side] + turning[here]]
             found["adjectives", side, topic] = Ranked(chance.shuffled(words), flat=16)
         for kind in ("nouns", "verbs"):
             words = [*values[kind][3 * side].split(), *(namer.stem() for _ in range(invented))]

@@ -7,11 +7,12 @@ nested, spans can neither cross one another nor leave their sentence.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from functools import cache
+from itertools import chain
 from typing import Any, NamedTuple
 
-from elmo_bench.mini.language.english import TAGS
-from elmo_bench.mini.language.morphology import article, capitalised
+from elmo_bench.mini.language.words import TAGS, article, capitalised
 from elmo_bench.text.tags import Span
 
 ENTITY, MENTION = "entity", "mention"
@@ -23,7 +24,7 @@ class Word(NamedTuple):
     form: str
     tag: str
     sense: str = ""
-    event: Any = None  # of events.py, which imports this file
+    event: Any = None  # of world.py, which imports this file
 
 
 class Phrase(NamedTuple):
@@ -47,11 +48,8 @@ CLOSING = Word(",", "closing")  # a comma that ends an insertion; omitted before
 
 
 def phrase(*parts: Part | str) -> Phrase:
-    """Makes a phrase; a string is any number of function words, with the tags of `english.TAGS`."""
-    flat: list[Part] = []
-    for part in parts:
-        flat.extend(_function_words(part) if isinstance(part, str) else (part,))
-    return Phrase(tuple(flat))
+    """Makes a phrase; a string is any number of function words, with the tags of `words.TAGS`."""
+    return Phrase(tuple(chain(*(_function_words(part) if isinstance(part, str) else (part,) for part in parts))))
 
 
 @cache
@@ -74,8 +72,11 @@ class Sentence(NamedTuple):
         return " ".join(self.forms)
 
 
-def sentence(*parts: Part | str, end: str = ".") -> Sentence:
-    """Flattens phrases into a sentence with a capital and an end mark; chooses a or an, and places closing commas."""
+def sentence(*parts: Part | str, end: str = ".", events: Mapping[Any, Any] | None = None) -> Sentence:
+    """Flattens phrases into a sentence with a capital and an end mark; chooses a or an, and places closing commas.
+
+    A mark may have the name of one of the `events`.
+    """
     words: list[Word] = []
     spans: dict[Any, list[Span]] = defaultdict(list)
     closing = False
@@ -96,7 +97,7 @@ def sentence(*parts: Part | str, end: str = ".") -> Sentence:
         if not starts:
             return None
         for layer, label in part.marks:
-            spans[layer].append(Span(label, starts[0], len(words)))
+            spans[(events or {}).get(layer, layer)].append(Span(label, starts[0], len(words)))
         return starts[0]
 
     add(phrase(*parts, end))

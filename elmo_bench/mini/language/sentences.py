@@ -1,169 +1,213 @@
-"""Sentences from events, in the constructions of news and stories.
+"""Sentences from events, in the constructions of news, and stories of such sentences.
 
 The type of a name follows from its verb, from a noun next to it or from a later pronoun, to its left or its right,
-sometimes only after an insertion.
+sometimes only after an insertion. In stories, mentions are names, pronouns, descriptions (the baker) and phrases with
+an owner (her sister, the mayor of Tarvel), and may be nested.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
 
 from elmo_bench.mini.language.chance import Chance
-from elmo_bench.mini.language.clauses import INFINITIVE, PAST, Clauses, Style, as_subject, role, verb
-from elmo_bench.mini.language.english import GRAMMAR
-from elmo_bench.mini.language.events import Common, Event, Events, gender
-from elmo_bench.mini.language.lexicon import BE
+from elmo_bench.mini.language.clauses import (
+    Clauses,
+    Discourse,
+    Voice,
+    as_subject,
+    description,
+    name,
+    possessive,
+    pronoun,
+    verb,
+)
+from elmo_bench.mini.language.lexicon import BE, Frame
 from elmo_bench.mini.language.phrases import CLOSING, MENTION, Phrase, Sentence, Word, phrase, sentence
-from elmo_bench.mini.language.voices import Voice, description, name, possessive, pronoun
-from elmo_bench.mini.language.world import TYPES, Entity, World
+from elmo_bench.mini.language.words import GRAMMAR, inflected
+from elmo_bench.mini.language.world import TYPES, Event, Participant, Style, World
 
 
 class SentenceWriter(Clauses):
-    """Draws sentences.
+    """Draws sentences: of the news, each of which stands alone, or of another kind of text.
 
-    Args:
-        events: draws the events.
-        voice: decides how to refer to participants.
-        kind: of text, a row of the table of constructions, which are the methods below.
+    Attributes:
+        kind: of text, a row of the table of constructions, which are templates or the methods below.
     """
 
-    def __init__(self, events: Events, voice: Voice, kind: str):
-        super().__init__(events.chance, voice)
-        self.events, self.world, self.lexicon = events, events.world, events.lexicon
-        self.constructions = GRAMMAR["constructions"][kind]
+    kind = "news"
 
-    def draw(self) -> Sentence:
-        return sentence(getattr(self, self.chance.weighted(self.constructions))())
+    def __init__(self, chance: Chance, world: World):
+        super().__init__(chance, world, Voice(chance, "news", definite=0.4))
 
-    def style(self, event: Event, passive: bool = False) -> Style:
-        """Any tense, but the past if the event has a time."""
-        tense = "past" if event.time else self.chance.weighted(GRAMMAR["tenses"])
-        return Style(tense, passive, self.chance.happens(0.06))
+    def draw(self) -> list[Sentence]:
+        """An item of a data set: one sentence."""
+        return [self.sentence()]
 
-    # One event.
+    def sentence(self) -> Sentence:
+        chosen = self.weighted(GRAMMAR["constructions"][self.kind])
+        if chosen not in GRAMMAR["templates"]:
+            return sentence(getattr(self, chosen)())
+        self._events: dict[Any, Event] = {}  # of the template, by their names
+        return sentence(self._told(GRAMMAR["templates"][chosen]), events=self._events)
 
-    def simple(self) -> Phrase:
-        event = self.events.event()
-        return self.clause(event, self.style(event))
+    def style(self, event: Event, *others: Event, passive: bool = False, fronted: bool = False) -> Phrase:
+        """Draws the style of events: any tense, but the past if the first has a time. Says nothing."""
+        tense = "past" if event.time else self.weighted(GRAMMAR["tenses"])
+        event.style = Style(tense, passive, self.happens(0.06), fronted)
+        for other in others:
+            other.style = event.style
+        return phrase()
 
-    def fronted(self) -> Phrase:
-        """In 1902 , Tarvel mended the cart."""
-        event = replace(self.events.event(), time=self.events.time())
-        return self.clause(event, self.style(event), fronted=True)
+    # Templates.
 
-    def passive(self) -> Phrase:
-        """The cart was mended by Tarvel."""
-        event = self._transitive()
-        return self.clause(event, self.style(event, passive=True))
+    def _told(self, step: Any) -> Phrase:
+        """What a step of a template says, see grammar.yaml."""
+        if isinstance(step, list):
+            return phrase(*[self._told(each) for each in step])
+        if isinstance(step, dict):
+            ((key, value),) = step.items()
+            if isinstance(key, float):
+                return phrase(value if self.happens(key) else "")
+            label, _, drawn = key.rpartition(" of ")
+            if label:
+                return self._told(value).marked(drawn, label)
+            self._events[drawn] = self._event(value)
+            return phrase()
+        part, *names = step.split()
+        if not names or part.islower():
+            return phrase(CLOSING if step == "CLOSING" else step)
+        event, *others = (self._events[each] for each in names)
+        if part in ("STYLE", "PASSIVE", "FRONTED"):
+            return self.style(event, *others, passive=part == "PASSIVE", fronted=part == "FRONTED")
+        if part == "INFINITIVE":
+            event.style = Style("infinitive")
+            return self.predicate(event)
+        says = {"SUBJECT": self.subject, "VERB": verb, "PREDICATE": self.predicate, "CLAUSE": self.clause}
+        return reduce(as_subject, others, says[part](event))
 
-    def _transitive(self) -> Event:
-        frames = [f for f in self.lexicon.frames.values() if f.object and f.name not in ("fear", "border")]
-        return self.events.event(self.chance.one_of(frames))
+    def _event(self, how: dict[str, Any]) -> Event:
+        """Draws the event of a template; see grammar.yaml for how."""
+        if "verb" in how:
+            return Event(self.lexicon.verbs[how["verb"]].draw(self), {"ARG0": self.filler(("person",))})
+        before, names = (
+            self._events[how["subject"]] if "subject" in how else None,
+            GRAMMAR["frames"].get(how.get("frames")),
+        )
+        while True:
+            frame = self.lexicon.frames[self.one_of(names)] if names else None
+            event = self.event(frame, before and before.subject, "plain" in how)
+            if not before or "another" not in how or event.verb.lemma != before.verb.lemma:
+                break
+        return event.having("ARGM-TMP", self.time() if how["time"] else None) if "time" in how else event
+
+    # Constructions with a condition.
 
     def own(self) -> Phrase:
         """Tarvel sold her cart: a later pronoun reveals the class of the subject."""
-        event = self._transitive()
-        (_, subject), (slot, target), *_ = event.filled()
-        if not isinstance(subject, Entity) or not isinstance(target, Common) or target.owner:
-            return self.clause(event, self.style(event))
+        event = self._event({"frames": "transitive"})
+        subject, role = event.subject, event.frame.slots[1].label
+        target = event.roles[role]
+        if not subject.name or target.name or target.owner:
+            self.style(event)
+            return self.clause(event)
         named = self.subject(event)
-        owner = pronoun(gender(subject), "possessive").marked(MENTION, subject)
-        hers = role(event, slot.label, possessive(owner, target).marked(MENTION, target))
-        later = role(event, "ARGM-TMP", event.time) if event.time else phrase()
-        return phrase(named, *verb(event, PAST), hers, later)
-
-    # Reported speech: the report before, after and inside what is said.
-
-    def _report(self) -> tuple[Event, Phrase]:
-        """Tarvel said."""
-        said = Event(self.lexicon.verbs["said"].draw(self.chance), self.events.filler(("person",)))
-        return said, phrase(self.subject(said), *verb(said, PAST))
-
-    def said(self) -> Phrase:
-        said, report = self._report()
-        that = phrase(Word("that", "IN")) if self.chance.happens(0.6) else phrase()
-        return phrase(report, role(said, "ARG1", that, self.simple()))
-
-    def said_last(self) -> Phrase:
-        content = self.simple()
-        said, report = self._report()
-        return phrase(content.marked(said, "ARG1"), ",", report)
-
-    def said_amid(self) -> Phrase:
-        """The cart , Tarvel said , was mended: ARG1 and C-ARG1."""
-        event = self.events.event()
-        first = self.subject(event)
-        said, report = self._report()
-        rest = self.predicate(event, self.style(event))
-        return phrase(first.marked(said, "ARG1"), ",", report, CLOSING, rest.marked(said, "C-ARG1"))
-
-    # Two events, of the same participant or of different ones.
-
-    def wants(self) -> Phrase:
-        """Tarvel wanted to mend the cart: Tarvel is the subject of both verbs."""
-        wanted = self.lexicon.verbs["wanted"].draw(self.chance)
-        event = self.events.event(subject=self.events.filler(("person",)))
-        wish = Event(wanted, event.subject)
-        named = as_subject(self.subject(wish), event)
-        style = self.style(event)
-        return phrase(named, *verb(wish, style), role(wish, "ARG1", self.predicate(event, INFINITIVE)))
-
-    def purpose(self) -> Phrase:
-        """Tarvel went to Morven to mend the cart: ARGM-PRP."""
-        frame = self.lexicon.frames[self.chance.one_of(("go", "visit", "buy"))]
-        event = replace(self.events.event(frame), time=None)
-        aim = self.events.event(subject=event.subject, plain=True)
-        named = as_subject(self.subject(event), aim)
-        return phrase(named, self.predicate(event), role(event, "ARGM-PRP", self.predicate(aim, INFINITIVE)))
+        owner = pronoun(subject, "possessive").marked(MENTION, subject)
+        hers = possessive(owner, target).marked(MENTION, target).marked(event, role)
+        later = event.time.marked(event, "ARGM-TMP") if event.time else phrase()
+        return phrase(named, verb(event), hers, later)
 
     def relative(self) -> Phrase:
         """The baker who mended the cart left."""
-        first = self.events.event(plain=True)
-        second = self.events.event(subject=first.subject)
-        named = isinstance(first.subject, Entity)
-        head = Voice(self.chance, "head", definite=1.0).wording(first.subject)
+        first = self.event(plain=True)
+        second = self.event(subject=first.subject)
+        named = bool(first.subject.name)
+        head = Voice(self, "head", definite=1.0).wording(first.subject)
         person = first.subject.noun.cls == "person"
         which = phrase("who" if person else "which") if named or person else phrase(Word("that", "WDT"))
         body = phrase(which.marked(first, f"R-{first.frame.subject.label}"), self.predicate(first))
         whole = phrase(as_subject(head, first), *((",", body, CLOSING) if named else (body,)))
-        style = self.style(second)
-        return phrase(as_subject(whole.marked(MENTION, first.subject), second), self.predicate(second, style))
-
-    def coordinated(self) -> Phrase:
-        """Tarvel mended the cart and sold it."""
-        first = second = self.events.event(plain=True)
-        while second.verb.lemma == first.verb.lemma:
-            second = self.events.event(subject=first.subject)
-        named = as_subject(self.subject(first), second)
-        style = self.style(second)
-        return phrase(named, self.predicate(first, style), "and", self.predicate(second, style))
+        self.style(second)
+        return phrase(as_subject(whole.marked(MENTION, first.subject), second), self.predicate(second))
 
     def subordinate(self) -> Phrase:
         """Because the cart broke , Tarvel left: ARGM-CAU, ARGM-TMP, ARGM-ADV."""
-        word, label = self.chance.one_of(list(GRAMMAR["subordinators"].items()))
-        first = self.chance.happens(0.5)
-        side = self.clause(self.events.event(plain=True)) if first else phrase()
-        main = replace(self.events.event(), time=None)
+        word, label = self.one_of(list(GRAMMAR["subordinators"].items()))
+        first = self.happens(0.5)
+        side = self.clause(self.event(plain=True)) if first else phrase()
+        main = self.event().having("ARGM-TMP", None)
         told = self.clause(main)
         if first:
-            return phrase(role(main, label, word, side), ",", told)
-        return phrase(told, role(main, label, word, self.clause(self.events.event(plain=True))))
-
-    # A statement without an event.
+            return phrase(phrase(word, side).marked(main, label), ",", told)
+        return phrase(told, phrase(word, self.clause(self.event(plain=True))).marked(main, label))
 
     def being(self) -> Phrase:
-        """Tarvel is a village near Morven."""
-        entity = self.world.entities[self.chance.one_of(list(TYPES))].draw(self.chance)
-        home = entity.home or self.world.entities["place"].draw(self.chance)
-        state = Event(BE, entity)
-        what = description(Common(entity.noun, (self.events.adjective(entity.noun),)))
+        """Tarvel is a village near Morven: a statement without an event."""
+        entity = self.world.entities[self.one_of(list(TYPES))].draw(self)
+        home = entity.home or self.world.entities["place"].draw(self)
+        state = Event(BE, {"ARG1": entity})
+        what = description(Participant(entity.noun, adjectives=(self.adjective(entity.noun),)))
         link = {"person": "from", "place": "near"}.get(entity.noun.cls, "in")
-        subject = name(entity, full=self.chance.happens(0.3)).marked(MENTION, entity)
-        form, tag = self.chance.one_of((("is", "VBZ"), ("was", "VBD")))
-        about = role(state, "ARG2", what, link, name(home).marked(MENTION, home))
+        subject = name(entity, full=self.happens(0.3)).marked(MENTION, entity)
+        form, tag = self.one_of((("is", "VBZ"), ("was", "VBD")))
+        about = phrase(what, link, name(home).marked(MENTION, home)).marked(state, "ARG2")
         return phrase(as_subject(subject, state), Word(form, tag, "", state), about)
 
+    # A statement that no task has.
 
-def news(chance: Chance, world: World) -> SentenceWriter:
-    """Sentences of the news, each of which stands alone."""
-    return SentenceWriter(Events(chance, world), Voice(chance, "news", definite=0.4), "news")
+    def general(self) -> Sentence:
+        """A baker is a worker. Munching is a kind of eating."""
+        lexicon = self.lexicon
+        if self.happens(0.3):
+            verbs = lexicon.verbs[self.one_of(lexicon.actions).name]
+            drawn = verbs.draw(self), verbs.items[0]
+            doing, kind = (Word(inflected(each.lemma, "VBG"), "VBG") for each in drawn)
+            return sentence(doing, "is a kind of", kind)
+        noun = self.one_of(list(lexicon.hypernyms.values()))
+        special = lexicon.nouns[noun.group].draw(self)
+        return sentence(description(Participant(special)), "is", description(Participant(noun)))
+
+
+class Stories(SentenceWriter):
+    """Draws stories for coreference: with a small cast that most sentences are about, and that others may join."""
+
+    kind = "story"
+
+    def draw(self) -> list[Sentence]:
+        """The six to ten sentences of one."""
+        voice, told = Discourse(self), []
+        named: dict[tuple[str, ...], Participant] = {}  # no two of one name
+        for which in ("person", "person", "person", "place", "org", "vessel"):
+            new = self.world.entities[which].draw(self)
+            named.setdefault(new.short, new)
+        others = [self.common(which) for which in ("vehicle", "animal") if self.happens(0.7)]
+        self._cast = [*named.values(), *others]
+        self._hero = self._cast[0]
+        for _ in range(self.one_of(range(6, 11))):
+            before, voice = voice, voice.after()
+            while True:
+                self.voice = voice
+                new = self.sentence()
+                if voice.clear:
+                    break
+                voice = before.after()
+            told.append(new)
+        return told
+
+    def event(self, frame: Frame | None = None, subject: Participant | None = None, plain: bool = False) -> Event:
+        """An event whose subject is often the previous one, else another member of the cast."""
+        if subject is None and not self.happens(0.4):
+            self._hero = self.one_of(self._cast)
+        if frame is None or self._hero.fits(frame.subject.classes):
+            subject = subject or self._hero
+        return super().event(frame, subject, plain)
+
+    def filler(self, classes: Sequence[str]) -> Participant:
+        known = [filler for filler in self._cast if filler.fits(classes)]
+        if known and self.happens(0.75):
+            return self.one_of(known)
+        filler = super().filler(classes)
+        if self.happens(0.3):
+            self._cast.append(filler)
+        return filler

@@ -12,10 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from elmo_bench.system import places
-from elmo_bench.system.storage.files import replacement
+from elmo_bench.system.storage.files import others, private, replacement
 from elmo_bench.system.storage.hashing import fingerprint
 from elmo_bench.system.storage.integrity import is_made_here, note
-from elmo_bench.system.storage.owners import others, private
 
 SOURCE = Path(__file__).with_name("kernels.cpp")
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC")

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from elmo_bench.records.run_names import with_changes
 from elmo_bench.reporting.charts.svg import COLOURS, DASHES, FAINT, GREEN, INK, LAYERS, Chart, axes_in, band, tip
-from elmo_bench.reporting.statistics.groups import Group
+from elmo_bench.reporting.statistics.groups import Group, gain_of_paper
 from elmo_bench.reporting.statistics.outcomes import Comparison
-from elmo_bench.reporting.statistics.scores import gain_of_paper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

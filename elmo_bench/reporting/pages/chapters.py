@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from elmo_bench.configuration.tables import in_order
-from elmo_bench.records.query import rest
+from elmo_bench.records.frame import rest
 from elmo_bench.records.record import Record
 from elmo_bench.records.studies import StudyRecord
 from elmo_bench.records.times import COMPUTING, in_time, typical
 from elmo_bench.reporting.charts import charts as draw
 from elmo_bench.reporting.charts.svg import Chart
 from elmo_bench.reporting.section import Number, Section
-from elmo_bench.reporting.statistics import scores as statistics
+from elmo_bench.reporting.statistics import groups as statistics
 from elmo_bench.reporting.statistics.findings import RULE, UNTESTED, Evaluated
 from elmo_bench.reporting.statistics.gains import READING, Gain, in_words, verdict
 from elmo_bench.reporting.statistics.groups import Group

@@ -73,11 +73,12 @@ class Report(NamedTuple):
 
 def made(records: Sequence[Record], results_root: str | Path) -> Report:
     """The report of some records. Raises `UserError` as `refresh` does."""
-    tabled, of_bilm, runs = paper.of_records(records), studies.read_all(results_root), by_scale(records)
+    runs, of_bilm = by_scale(records), studies.read_all(results_root)
+    tabled = paper.of_scales(runs)
     swept, studied = [table for of_sweep in tabled.values() for table in of_sweep], [*map(of_study, of_bilm)]
     spoken = {*runs, *(study.scale for study in of_bilm)}
     scales = [*(scale for scale in SCALES if scale in spoken), *sorted(spoken - {*SCALES})]
-    said = (_spoken_of(evaluated(records, scale, of_bilm), results_root) for scale in scales)
+    said = (_spoken_of(evaluated(runs.get(scale, []), scale, of_bilm), results_root) for scale in scales)
     found = [of_scale for of_scale in said if of_scale]
     overview, read = tables.overview(runs), tables.read(of_bilm)
     outcomes = [outcome for here in runs.values() for outcome in here]

@@ -79,11 +79,10 @@ def influences(percent: Percent, table: np.ndarray) -> np.ndarray:
     return slopes - slopes.mean()
 
 
-def of_arm(records: Sequence[Record], split: str, metric: str) -> list[Evidence] | None:
-    """The evidence of each run of an arm; None if it lacks for one of them, or their examples differ."""
-    found = [of_run(record, split, metric) for record in records]
-    known = [each for each in found if each is not None]
-    return known if len(known) == len(found) and all(each.pairs_with(known[0]) for each in known) else None
+def of_arm(records: Sequence[Record], split: str, metric: str) -> list[Evidence]:
+    """The evidence of each run of an arm; none if it lacks for one of them, or their examples differ."""
+    known = [each for record in records if (each := of_run(record, split, metric))]
+    return known if len(known) == len(records) and all(each.pairs_with(known[0]) for each in known) else []
 
 
 def of_run(record: Record, split: str, metric: str) -> Evidence | None:
@@ -93,10 +92,12 @@ def of_run(record: Record, split: str, metric: str) -> Evidence | None:
         UserError: the file of per-example results is damaged.
     """
     path = record.path and items.path_of(record.path)
-    metric_class = _metric_class(record)
-    if path is None or metric_class is None or not path.is_file():
+    name = (record.config["task"].get("metric") or {}).get("_target_")
+    if path is None or name is None or name != pages.written("task", record.task, "metric._target_"):
+        return None  # no code is run that no page names
+    if not path.is_file():
         return None
-    found = _read(path, path.stat().st_mtime_ns, split, metric_class, metric)
+    found = _read(path, path.stat().st_mtime_ns, split, get_class(code.located(name)), metric)
     recorded = record.metrics[split][metric]
     return found if found is not None and abs(found.value - recorded) <= items.TOLERANCE else None
 
@@ -121,10 +122,3 @@ def _read(path: Path, written: int, split: str, metric_class: Any, metric: str) 
         return None if scored is None else Evidence(scored, metric_class.from_totals, metric, units)
     except KeyError:  # the counts of another version of the metric
         return None
-
-
-def _metric_class(record: Record) -> Any:
-    """The class of the task's metric, by its page; None if the record names another."""
-    name = (record.config["task"].get("metric") or {}).get("_target_")
-    ours = pages.written("task", record.task, "metric._target_")
-    return get_class(code.located(name)) if name is not None and name == ours else None

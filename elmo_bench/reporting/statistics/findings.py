@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import permutations
+from dataclasses import replace
+from itertools import permutations, product
 from statistics import fmean
 from typing import NamedTuple
 
@@ -11,9 +12,17 @@ from elmo_bench.configuration import pages, tables
 from elmo_bench.configuration.tables import Finding, SweepTable
 from elmo_bench.records.record import Record
 from elmo_bench.records.studies import StudyCell, StudyRecord
-from elmo_bench.reporting.statistics.gains import LARGE, SEEDS_AGREE, error_reduction, influence_in_words, over_bilms
-from elmo_bench.reporting.statistics.groups import Group, machines, of_bilms, of_setting_by_bilm
-from elmo_bench.reporting.statistics.intervals import Bounds, SmallestSpread, Spread
+from elmo_bench.reporting.statistics.gains import (
+    LARGE,
+    SEEDS_AGREE,
+    Pair,
+    error_reduction,
+    influence_in_words,
+    over_bilms,
+)  # fmt: skip
+from elmo_bench.reporting.statistics.groups import Group
+from elmo_bench.reporting.statistics.intervals import Bounds, Spread
+from elmo_bench.reporting.statistics.outcomes import Outcome
 
 SHOWN, CONTRADICTED, OPEN, UNTESTED = VERDICTS = ("shown", "contradicted", "not shown", "not tested")
 RULE = (
@@ -45,10 +54,10 @@ class FindingRow(NamedTuple):
         p: of the region that the finding says, see `Spread.p`; None where nothing is tested.
     """
 
-    task: str
-    value: float | None
-    spread: Spread | SmallestSpread | None
-    verdict: str
+    task: str = ""
+    value: float | None = None
+    spread: Spread | None = None
+    verdict: str = UNTESTED
     groups: tuple[Group, ...] = ()
     unit: str = "points"
     note: str = ""
@@ -76,25 +85,28 @@ class Evaluated(NamedTuple):
     rows: list[FindingRow]
 
 
-def evaluated(records: Sequence[Record], scale: str, studies: Sequence[StudyRecord]) -> list[Evaluated]:
+def evaluated(outcomes: Sequence[Outcome], scale: str, studies: Sequence[StudyRecord]) -> list[Evaluated]:
     """Every finding of the tables of conf/sweep/, and of the studies of conf/analysis/, at a scale.
+
+    Args:
+        outcomes: the runs of each task at the scale.
 
     Raises:
         UserError: an entry that is not right.
     """
-    here = {task: [r for r in records if (r.scale, r.task) == (scale, task)] for task in {r.task for r in records}}
-    found = []
+    here, found = {each.task: each for each in outcomes}, []
     for sweep in tables.sweeps():
         table, command = tables.table(sweep), f"elmo-bench sweep +sweep={sweep} task=TASK scale={scale}"
         for finding in table.findings:
-            rows = [_row(finding, table, task, here.get(task, [])) for task in tables.in_order(finding.paper)]
+            rows = [_row(finding, table, task, here.get(task)) for task in tables.in_order(finding.paper)]
             found.append(Evaluated(finding, scale, command, [_told(row, finding, command) for row in rows]))
     for study, findings in tables.of_studies().items():
         command = f"elmo-bench {'tune task=all' if study == 'tuning' else f'analysis.{study}'} scale={scale}"
         place = scale, study, pages.written("scale", scale, "bilm") or ""
         listed = [each for each in studies if (each.scale, each.study, each.bilm) == place]
-        rows = [[_told(row, each, command) for row in _of_study(each, listed)] for each in findings]
-        found += [Evaluated(each, scale, command, of_it) for each, of_it in zip(findings, rows, strict=True)]
+        for finding in findings:
+            rows = [_told(row, finding, command) for row in _of_study(finding, listed)]
+            found.append(Evaluated(finding, scale, command, rows))
     return found
 
 
@@ -120,69 +132,66 @@ def verdict(low: float, high: float, bounds: Bounds) -> str:
     return CONTRADICTED if high < least or most < low else OPEN
 
 
-def _row(finding: Finding, table: SweepTable, task: str, records: Sequence[Record]) -> FindingRow:
-    more = table.setting(finding.more)
-    if finding.measure in WEIGHTS:
-        return _of_weights(finding, task, of_setting_by_bilm(records, more))
-    pairs = of_bilms(records, more, table.setting(finding.less))
+def _row(finding: Finding, table: SweepTable, task: str, outcome: Outcome | None) -> FindingRow:
+    settings = (table.setting(titles or finding.more) for titles in (finding.more, finding.less))
+    pairs = outcome.pairs(*settings) if outcome else ()
     if not pairs:
-        return _untested(task)
-    if finding.measure == "updates":
-        return _of_updates(finding, task, pairs)
-    found, unit, repeats = error_reduction(pairs), "%", "the gain once more, as a share"
-    if finding.measure != "error":
-        found, unit, repeats = over_bilms(pairs), "points", ""
+        return FindingRow(task)
+    measured = {"score": _gain, "error": _gain, "updates": _updates}.get(finding.measure, _weights)
+    found = measured(finding, pairs)._replace(task=task)
+    if found.verdict == UNTESTED:
+        return found
+    groups = []  # of each arm one, with the runs of all biLMs; weights are of one arm alone
+    for arm in [*zip(*pairs, strict=True)][: 1 if finding.measure in WEIGHTS else 2]:
+        runs = {record.run: record for group in arm for record in group.records}
+        groups.append(replace(arm[0], records=[*runs.values()]))
+    return _judged(found._replace(groups=tuple(groups)), finding)
+
+
+def _gain(finding: Finding, pairs: tuple[Pair, ...]) -> FindingRow:
+    is_error = finding.measure == "error"
+    found = error_reduction(pairs) if is_error else over_bilms(pairs)
     if found is None:
-        return _untested(task, "the baseline makes no error")
-    owed = found.influence if found.influence and found.influence.share > LARGE and not repeats else None
-    said = f"{influence_in_words(owed)}; {found.clusters}" if owed else ""
-    notes = "; ".join(filter(None, [repeats, found.note, said]))
-    return _judged(finding, task, found.mean, found.spread, _merged(pairs), unit, notes)
-
-
-def _merged(pairs: Sequence[Sequence[Group]]) -> tuple[Group, ...]:
-    """The runs of all biLMs of each arm in one group."""
-    arms = [{record.run: record for group in arm for record in group.records} for arm in zip(*pairs, strict=True)]
-    return tuple(group._replace(records=[*arm.values()]) for group, arm in zip(pairs[0], arms, strict=True))
+        return FindingRow(note="the baseline makes no error")
+    said = ["the gain once more, as a share" if is_error else "", found.note]
+    if not is_error and found.influence and found.influence.share > LARGE:
+        said += [influence_in_words(found.influence), found.clusters]
+    unit, note = "%" if is_error else "points", "; ".join(filter(None, said))
+    return FindingRow("", found.mean, found.spread, OPEN, unit=unit, note=note)
 
 
 def _told(row: FindingRow, finding: Finding, command: str) -> FindingRow:
     """The row, with what a reader must know of its runs: user's own data, biLMs, machines, epochs; how to get a lacking
     interval."""
-    own = [f"{key}={name}" for key, name in row.groups[0].first.own_data.items()] if row.groups else []
-    bilms = len(
-        {record.bilm_seed for group in row.groups for record in group.records if record.from_bilm and record.has_elmo}
-    )
-    told = [f"over {bilms} biLMs" if bilms > 1 else "one biLM"] if bilms else []
-    told += [*machines(row.groups), *unfinished(row.groups)] if finding.measure not in WEIGHTS else []
+    records = [record for group in row.groups for record in group.records]
+    bilms = len({record.bilm_seed for record in records if record.from_bilm and record.has_elmo})
+    told = [row.note, f"over {bilms} biLMs" if bilms > 1 else "one biLM" if bilms else ""]
+    if finding.measure not in WEIGHTS:
+        kinds = [
+            sorted({f"{r.machine.get('accelerator')}, torch {r.versions.get('torch', '').partition('+')[0]}"
+                    for r in group.records})
+            for group in row.groups
+        ]  # fmt: skip
+        if len({kind for of_group in kinds for kind in of_group}) > 1:
+            told.append("runs on " + " against runs on ".join(map(" and ".join, kinds)))
+        told.append(unfinished(row.groups))
     if row.verdict == OPEN and row.value is not None and row.spread is None and not row.groups:
         told.append(f"no interval in its record: `{command.replace('task=all', f'task={row.task}')}` makes it")
     late = [(sum(run.rises for run in group.records), group) for group in row.groups]
     listed = ", ".join(f"{number} of {len(group.records)} {group.name}" for number, group in late if number)
-    told += [f"dev best in the last epoch: {listed}"] if listed else []
-    return row._replace(note="; ".join(filter(None, [row.note, *told, *own])))
+    told.append(f"dev best in the last epoch: {listed}" if listed else "")
+    own = [f"{key}={name}" for record in records[:1] for key, name in record.own_data.items()]
+    return row._replace(note="; ".join(filter(None, [*told, *own])))
 
 
-def _judged(
-    finding: Finding,
-    task: str,
-    value: float,
-    spread: Spread | SmallestSpread | None,
-    groups: tuple[Group, ...] = (),
-    unit: str = "points",
-    note: str = "",
-) -> FindingRow:
+def _judged(row: FindingRow, finding: Finding) -> FindingRow:
     """The row of a difference, with its verdict; not shown where an arm has one seed."""
-    if any(len(group.records) < 2 for group in groups):
-        return FindingRow(task, value, spread, OPEN, groups, unit, "one seed in an arm")
-    if spread is None:
-        return FindingRow(task, value, None, OPEN, groups, unit, note)
-    judged, p = verdict(*spread.around(value), finding.bounds), spread.p(value, finding.bounds)
-    return FindingRow(task, value, spread, judged, groups, unit, note, p)
-
-
-def _untested(task: str, note: str = "") -> FindingRow:
-    return FindingRow(task, None, None, UNTESTED, note=note)
+    if any(len(group.records) < 2 for group in row.groups):
+        return row._replace(note="one seed in an arm")
+    if row.value is None or row.spread is None:
+        return row
+    judged = verdict(*row.spread.around(row.value), finding.bounds)
+    return row._replace(verdict=judged, p=row.spread.p(row.value, finding.bounds))
 
 
 # How many updates ELMo saves (paper, section 5.4). The paper's example is SRL: without ELMo the best dev F1 comes after
@@ -197,17 +206,17 @@ class Saved(NamedTuple):
     epoch: float
 
 
-def unfinished(groups: Sequence[Group]) -> list[str]:
-    """At most one sentence: that all runs of an arm end at the cap of epochs, and the lesser arm still gains more."""
+def unfinished(groups: Sequence[Group]) -> str:
+    """That all runs of an arm end at the cap of epochs, and the lesser arm still gains more; else empty."""
     last = [[record.dev_scores for record in group.records] for group in groups]
     gained = [fmean(dev[-1] - dev[-3] for dev in scores) if min(map(len, scores)) > 2 else 0.0 for scores in last]
     capped = any(
         all(r.epochs == r.config["task"].get("fit", {}).get("epochs") for r in group.records) for group in groups
     )
     if not capped or gained[-1] <= max(STILL, gained[0]):
-        return []
+        return ""
     ends = " and ".join(f"{still:+.2f}" for still in gained)
-    return [f"all runs of an arm end at the cap of epochs, where dev still gains {ends} in two epochs"]
+    return f"all runs of an arm end at the cap of epochs, where dev still gains {ends} in two epochs"
 
 
 def saved(baseline: Record, elmo: Record) -> Saved | None:
@@ -232,22 +241,20 @@ def savings(baselines: Iterable[Record], elmos: Iterable[Record]) -> list[Saved 
     return [saved(record, by_seed[record.seed]) for record in baselines if record.seed in by_seed]
 
 
-def _of_updates(finding: Finding, task: str, pairs: Sequence[tuple[Group, Group]]) -> FindingRow:
+def _updates(finding: Finding, pairs: Sequence[Pair]) -> FindingRow:
     """The mean percentage of updates saved, of the runs that pass the baseline's best; without an interval if some
     never do."""
-    groups = _merged(pairs)
     by_bilm = [savings(less.records, more.records) for more, less in pairs]
     passing = [each for of_it in by_bilm for each in of_it if each]
     if never := sum(of_it.count(None) for of_it in by_bilm):
         value = fmean(each.percent for each in passing) if passing else None
-        note = f"{never} of {never + len(passing)} never passes"
-        return FindingRow(task, value, None, OPEN, groups, "%", note)
-    row = _over_units(finding, task, [[[each.percent] for each in of_it if each] for of_it in by_bilm], groups, "%")
-    if not isinstance(row.spread, Spread) or row.value is None:
+        return FindingRow("", value, None, OPEN, unit="%", note=f"{never} of {never + len(passing)} never passes")
+    row = _over_units([[[each.percent] for each in of_it if each] for of_it in by_bilm], "%")
+    if row.spread is None:
         return row
     epoch = fmean(each.epoch for each in passing)
     wide = max(row.spread, row.spread._replace(error=row.spread.error * epoch / 2 / row.spread.half))
-    return _judged(finding, task, row.value, wide, groups, "%", f"dev is scored once an epoch ({epoch:.1f} %)")
+    return row._replace(spread=wide, note=f"dev is scored once an epoch ({epoch:.1f} %)")
 
 
 # Of weights at the selected epoch, the differences whose smallest is the measure.
@@ -258,30 +265,26 @@ WEIGHTS = {
 }
 
 
-def _of_weights(finding: Finding, task: str, found: Sequence[Group]) -> FindingRow:
-    if not found or finding.place not in found[0].first.layer_weights:
-        return _untested(task)
-    weights = [[record.weights_at(finding.place) for record in group.records] for group in found]
+def _weights(finding: Finding, pairs: Sequence[Pair]) -> FindingRow:
+    if finding.place not in pairs[0][0].first.layer_weights:
+        return FindingRow()
+    weights = [[record.weights_at(finding.place) for record in group.records] for group, _ in pairs]
     if len(weights[0][0]) < 2:
-        return _untested(task, "one layer")
-    differences = [[WEIGHTS[finding.measure](each) for each in of_bilm] for of_bilm in weights]
-    return _over_units(finding, task, differences, _merged([[group] for group in found]), "")
+        return FindingRow(note="one layer")
+    return _over_units([[WEIGHTS[finding.measure](each) for each in of_bilm] for of_bilm in weights], "")
 
 
-def _over_units(
-    finding: Finding, task: str, values: Sequence[Sequence[Sequence[float]]], groups: tuple[Group, ...], unit: str
-) -> FindingRow:
+def _over_units(values: Sequence[Sequence[Sequence[float]]], unit: str) -> FindingRow:
     """The mean of one value a seed, or the smallest of the means of several; over biLMs, of which each has values."""
     units = [[fmean(column) for column in zip(*of_bilm, strict=True)] for of_bilm in values if of_bilm]
     units = values[0] if len(units) == 1 else units
     if not units:
-        return _untested(task, "no seed in common")
-    columns = [*zip(*units, strict=True)]
-    means, spreads = [fmean(column) for column in columns], [Spread.of_values(column) for column in columns]
-    parts = tuple((mean, each or Spread(0.0, len(units) - 1)) for mean, each in zip(means, spreads, strict=True))
-    spread = None if not any(spreads) else parts[0][1] if len(parts) == 1 else SmallestSpread(parts)
+        return FindingRow(note="no seed in common")
+    parts = [(fmean(column), Spread.of_values(column)) for column in zip(*units, strict=True)]
+    (value, first), *others = sorted((mean, each or Spread(0.0, len(units) - 1)) for mean, each in parts)
+    spread = first._replace(others=tuple(others)) if any(each for _, each in parts) else None
     note = "" if spread else "one seed in common" if len(units) == 1 else SEEDS_AGREE
-    return _judged(finding, task, min(means), spread, groups, unit, note)
+    return FindingRow("", value, spread, OPEN, unit=unit, note=note)
 
 
 # Studies of the biLM.
@@ -293,19 +296,15 @@ def _of_study(finding: Finding, studies: Sequence[StudyRecord]) -> list[FindingR
     Several studies of one biLM differ in their settings, and each has a row that names its record.
     """
     rows = []
-    for study in studies:
-        for task in finding.paper:
-            for cell in study.find(finding.quantity, task or study.bilm, finding.layer, finding.minus):
-                note = _said(study, cell, several=len(studies) > 1)
-                rows.append(_judged(finding, task, cell.value, _spread_of(cell), unit=finding.unit, note=note))
+    for study, task in product(studies, finding.paper):
+        for cell in study.find(finding.quantity, task or study.bilm, finding.layer, finding.minus):
+            note, spread = _said(study, cell, several=len(studies) > 1), None
+            if cell.low is not None and cell.high is not None:
+                spread = Spread.of_interval(cell.low, cell.high, cell.degrees or max(1, (cell.clusters or 2) - 1))
+            row = FindingRow(task, cell.value, spread, OPEN, unit=finding.unit, note=note)
+            rows.append(_judged(row, finding))
     lacking = [task for task in finding.paper if task not in {row.task for row in rows}]
-    return rows + [_untested(task, finding.untested) for task in lacking]
-
-
-def _spread_of(cell: StudyCell) -> Spread | None:
-    if cell.low is None or cell.high is None:
-        return None
-    return Spread.of_interval(cell.low, cell.high, cell.degrees or max(1, (cell.clusters or 2) - 1))
+    return rows + [FindingRow(task, note=finding.untested) for task in lacking]
 
 
 def _said(study: StudyRecord, cell: StudyCell, several: bool) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import comb
 from typing import NamedTuple
 
 import numpy as np
 
 from elmo_bench.reporting.statistics.evidence import Evidence, lacking, of_arm
-from elmo_bench.reporting.statistics.groups import Group, same_inputs
-from elmo_bench.reporting.statistics.intervals import Arm, Part, Spread, effective, pool, spread, total
+from elmo_bench.reporting.statistics.groups import Group
+from elmo_bench.reporting.statistics.intervals import Arm, Spread, effective, pool, spread, total
 
-Paired = tuple[list[Evidence], list[Evidence]]  # of the treated arm and of the control
+Pair = tuple[Group, Group]  # the treated arm and the control
+Paired = Sequence[Sequence[Evidence]]  # the evidence of their runs
 LARGE = 0.25  # of a gain: a reader should know the cluster of examples that carries more
 SEEDS_AGREE = "no interval: the seeds do not differ"
 
@@ -71,10 +73,11 @@ def gain(treated: Group, control: Group, split: str = "test") -> Gain:
     Raises:
         UserError: a damaged file of per-example results.
     """
-    return over_bilms([(treated, control)], split)
+    return over_bilms(((treated, control),), split)
 
 
-def over_bilms(pairs: Sequence[tuple[Group, Group]], split: str = "test") -> Gain:
+@lru_cache(maxsize=4096)  # tables, findings and pictures show the same ones
+def over_bilms(pairs: tuple[Pair, ...], split: str = "test") -> Gain:
     """The same over several biLMs, which differ in their seed: the gain is the mean of theirs.
 
     The biLM is then a level of its own (Sellam et al. 2022, "The MultiBERTs"), and its runs are one value.
@@ -82,21 +85,18 @@ def over_bilms(pairs: Sequence[tuple[Group, Group]], split: str = "test") -> Gai
     Args:
         pairs: for each biLM, the arms to compare; a baseline is the same in all.
     """
-    evidence = [_paired(*pair, split) for pair in pairs]
-    arms, note = _arms(pairs, split, evidence)
+    arms, notes, known = _arms(pairs, split)
     (mean, added), found = total(arms), spread(*arms)
-    records = [[record for pair in pairs for record in pair[i].records] for i in (0, 1)]
-    treated, control = (len({record.run for record in of_arm}) for of_arm in records)
-    known = [each for each in evidence if each]
-    lack = "" if arms[0].clusters else "the examples are one cluster" if known else lacking([*records[0], *records[1]])
-    note = [_left_out((treated, control), lack), *note] if found or (treated, control) == (1, 1) else [SEEDS_AGREE]
-    gained = Gain(mean, found, (treated, control), "; ".join(filter(None, note)))
-    if not arms[0].clusters:
-        return gained
-    return gained._replace(
-        clusters=f"{len(added):,} {known[0][0][0].unit}, {effective(added):.3g} effective",
-        influence=_influence(int((added * np.sign(mean)).argmax()), mean, known),
-    )
+    treated, control = ({record.run: record for pair in pairs for record in pair[i].records} for i in (0, 1))
+    seeds = len(treated), len(control)
+    if len(added):
+        lack, clusters = "", f"{len(added):,} {known[0][0][0].unit}, {effective(added):.3g} effective"
+        influence = _influence(int((added * np.sign(mean)).argmax()), mean, known)
+    else:
+        lack = "the examples are one cluster" if known else lacking([*treated.values(), *control.values()])
+        clusters, influence = "", None
+    notes = [_left_out(seeds, lack), *notes] if found or seeds == (1, 1) else [SEEDS_AGREE]
+    return Gain(mean, found, seeds, "; ".join(filter(None, notes)), clusters, influence)
 
 
 def _influence(cluster: int, gain: float, evidence: Sequence[Paired]) -> Influence | None:
@@ -109,7 +109,7 @@ def _influence(cluster: int, gain: float, evidence: Sequence[Paired]) -> Influen
     return Influence(names[cluster] if names else str(cluster + 1), 1 - without / gain, without)
 
 
-def error_reduction(pairs: Sequence[tuple[Group, Group]]) -> Gain | None:
+def error_reduction(pairs: tuple[Pair, ...]) -> Gain | None:
     """The percentage of the control's errors on test that the treated arm does not make; None if there are none.
 
     It is a ratio, of which the spread is that of its linear part: with e the control's errors and r the ratio, a point
@@ -122,7 +122,7 @@ def error_reduction(pairs: Sequence[tuple[Group, Group]]) -> Gain | None:
         UserError: as `gain`.
     """
     gained = over_bilms(pairs)
-    (one, other), _ = _arms(pairs, "test", [_paired(*pair, "test") for pair in pairs])
+    (one, other), *_ = _arms(pairs, "test")
     errors = 100 + float(other.scores.mean())
     if not errors:
         return None
@@ -146,45 +146,43 @@ def of_models(treated: Group, control: Group) -> list[float | None]:
     return [each.spread.p(each.mean) if each and each.spread else None for each in found]
 
 
-def _arms(
-    pairs: Sequence[tuple[Group, Group]], split: str, evidence: Sequence[Paired | None]
-) -> tuple[list[Arm], list[str]]:
-    """Arms whose means add up to the gain, the control's with the other sign; and what puts the interval in doubt."""
-    pooled, note = _pooled(pairs[0], split)
-    metric = pairs[0][0].first.monitor
-    found = []
-    for pair, known in zip(pairs, evidence, strict=True):
-        both = zip(pair, known or (None, None), strict=True)
-        one, other = (Arm.of([r.metrics[split][metric] for r in group.records], of_it, pooled) for group, of_it in both)
-        found.append([one, other.scaled(-1)])
-    if len(found) == 1:
-        return found[0], note
-    if all(control.records == pairs[0][1].records for _, control in pairs):
-        return [_of_bilms([[one] for one, _ in found]), found[0][1]], note
-    return [_of_bilms(found)], note
+def _arms(pairs: Sequence[Pair], split: str) -> tuple[list[Arm], list[str], Sequence[Paired]]:
+    """Arms whose means add up to the gain, the control's with the other sign; and what puts the interval in doubt.
+
+    Last the evidence of each pair; none unless all runs have it, of the same examples. The variance of seeds is that of
+    all arms with the same inputs.
+    """
+    metric, found = pairs[0][0].first.monitor, []
+
+    def scores(group: Group) -> tuple[float, ...]:
+        return tuple(record.metrics[split][metric] for record in group.records)
+
+    alike = {(each.first.fraction, each.first.inputs) for each in pairs[0]}
+    among = (each for each in pairs[0][0].among if (each.first.fraction, each.first.inputs) in alike)
+    pooled = pool(tuple(map(scores, among)))
+    known = [[of_arm(group.records, split, metric) for group in pair] for pair in pairs]
+    if not all(one and other and one[0].pairs_with(other[0]) for one, other in known):
+        known = []
+    for i, pair in enumerate(pairs):
+        arms = []
+        for sign, group, j in zip((1, -1), pair, (0, 1), strict=True):
+            added = np.zeros((len(group.records), 0))
+            if known and len(known[0][0][0].table) > 1:
+                added = np.stack([each.influences for each in known[i][j]])
+            arms.append(Arm(sign * np.array(scores(group)), sign * added, pooled.part))
+        found.append(arms)
+    arms = found[0]
+    if len(found) > 1 and all(control is pairs[0][1] for _, control in pairs):
+        arms = [_of_bilms([[one] for one, _ in found]), found[0][1]]
+    elif len(found) > 1:
+        arms = [_of_bilms(found)]
+    return arms, [pooled.doubt] if pooled.doubt else [], known
 
 
 def _of_bilms(arms: Sequence[Sequence[Arm]]) -> Arm:
     """An arm with one score for each biLM: the `total` of its arms."""
     scores, influences = zip(*map(total, arms), strict=True)
     return Arm(np.array(scores), np.stack(influences))
-
-
-def _pooled(pair: tuple[Group, Group], split: str) -> tuple[Part | None, list[str]]:
-    """The variance of seeds over all arms with the same inputs, and a doubt where it is not one or not normal."""
-    metric, alike = pair[0].first.monitor, dict[tuple, list[float]]()
-    for record in pair[0].among:
-        if any(record.fraction == each.first.fraction and same_inputs(record, each.first) for each in pair):
-            key = record.group, record.weights, record.data_sha256, *record.vector_files
-            alike.setdefault(key, []).append(record.metrics[split][metric])
-    found = pool(tuple(map(tuple, alike.values())))
-    return found.part, [found.doubt] if found.doubt else []
-
-
-def _paired(treated: Group, control: Group, split: str) -> Paired | None:
-    """The evidence of both arms; None unless all runs have it, of the same examples."""
-    one, other = (of_arm(group.records, split, treated.first.monitor) for group in (treated, control))
-    return None if one is None or other is None or not one[0].pairs_with(other[0]) else (one, other)
 
 
 def _left_out(seeds: tuple[int, int], lacking: str) -> str:
@@ -205,8 +203,10 @@ READING = (
 )
 
 
-def in_words(gain: Gain) -> str:
-    """ "+5.31 [+4.10, +6.52]"; without an interval only the mean."""
+def in_words(gain: Gain | None) -> str:
+    """ "+5.31 [+4.10, +6.52]"; without an interval only the mean, and nothing of no gain."""
+    if gain is None:
+        return ""
     ends = ", ".join(f"{end:+.2f}" for end in gain.interval or ())
     return f"{gain.mean:+.2f}" + (f" [{ends}]" if ends else "")
 

@@ -1,91 +1,79 @@
-"""Groups of recorded runs that differ only in their seed, each with a distinct name."""
+"""Groups of recorded runs that differ only in their seed, each with a distinct name, and their statistics in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
-from typing import Any, NamedTuple
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from statistics import fmean, stdev
+from typing import Any
 
-from elmo_bench.configuration.tables import Setting
 from elmo_bench.identity.identity import flat
-from elmo_bench.records.query import fits
-from elmo_bench.records.record import Record
-from elmo_bench.records.run_names import label_of
-from elmo_bench.records.store import grouped
+from elmo_bench.records import store
+from elmo_bench.records.frame import rows_of
+from elmo_bench.records.record import Record, without_seed
+from elmo_bench.reporting.section import Run
 from elmo_bench.system.errors import UserError, as_typed
 
+RISES = "↑"
+RISING = f"N {RISES}: N of these runs had their best dev score in the last epoch; more epochs might raise the score."
 
-class Group(NamedTuple):
+
+@dataclass(frozen=True, eq=False)
+class Group:
     """Runs that differ only in their seed, sorted by seed, and the name of their row.
 
-    `among` are all runs of the task at the scale, whose seeds tell how far a score varies.
+    `among` are all groups of the task at the scale, whose seeds tell how far a score varies.
     """
 
     records: list[Record]
     name: str
-    among: Sequence[Record] = ()
+    among: Sequence[Group] = field(default=(), repr=False)
 
     @property
     def first(self) -> Record:
         return self.records[0]
 
 
-def candidates(records: Iterable[Record], setting: Setting) -> list[Group]:
-    """The groups of one task at one scale that have a setting and change nothing else (`query`)."""
-    all_of = list(records)
-    return in_groups((record for record in all_of if fits(record, setting)), all_of)
+def in_groups(records: Sequence[Record]) -> list[Group]:
+    """The groups of one task at one scale; runs with another biLM or other data are in another group.
 
+    If groups would have the same name, it includes how they differ.
 
-def of_setting_by_bilm(records: Sequence[Record], setting: Setting) -> list[Group]:
-    """The runs of a setting, of most `weight` if there are several, then those of each other seed of its biLM."""
-    of_each = [candidates(records, {**setting, **change}) for change in _bilm_seeds(records)]
-    found = [max(groups, key=weight, default=None) for groups in of_each]
-    return [each for each in found if each and found[0] and same_inputs(each.first, found[0].first)]
-
-
-def compared(records: Sequence[Record], more: Setting, less: Setting) -> tuple[Group, Group] | None:
-    """The runs of two settings of one task at one scale, on the same data.
-
-    They also have the same biLM and the same files of word vectors, unless these are compared. Of several such pairs it
-    is that of `weight_of_pair`.
+    Raises:
+        UserError: runs of one group have different metrics or layers: one of their records is wrong.
     """
-    named = {key.partition(".")[0] for key in (*more, *less)}
-    pairs = [
-        (one, other)
-        for one, other in product(candidates(records, more), candidates(records, less))
-        if same_inputs(one.first, other.first, "vectors" in named)
-        and ("bilm" in named or len({one.first.weights, other.first.weights} - {None}) < 2)
-    ]
-    return max(pairs, key=weight_of_pair, default=None)
+    found = []
+    for _, alike in rows_of(records).groupby(["label", "bilm"], sort=False, dropna=False):
+        parts = alike.groupby(["group", "weights", "inputs"], sort=False)
+        groups = [[*runs.sort_values("seed", kind="stable").record] for _, runs in parts]
+        settings = differences([flat(without_seed(runs[0].settings)) for runs in groups])
+        files = differences([{"biLM": runs[0].weights, "data": runs[0].data_sha256} for runs in groups])
+        for runs, changed, digests in zip(groups, settings, files, strict=True):
+            for other in runs:
+                if _columns(other) != _columns(runs[0]):
+                    raise UserError(
+                        f"the records {runs[0].run} and {other.run} ({other.task}, scale {other.scale}) differ "
+                        "only in their seed, but have other metrics or layers; restore or remove the wrong one"
+                    )
+            words = in_words(changed)
+            unsaid = [f"{kind} {short(each)}" for kind, each in digests.items() if short(each) not in "; ".join(words)]
+            found.append(Group(runs, "; ".join([alike.label.iloc[0], *words, *unsaid]), found))
+    return found
 
 
-def of_bilms(records: Sequence[Record], more: Setting, less: Setting) -> list[tuple[Group, Group]]:
-    """The pair of `compared`, then for each other seed of its biLM the pair of that."""
-    found = [compared(records, {**more, **change}, {**less, **change}) for change in _bilm_seeds(records)]
-    return [pair for pair in found if pair and found[0] and same_inputs(pair[0].first, found[0][0].first)]
+def _columns(record: Record) -> list[Any]:
+    """The names of the metrics, and how many layers are weighted at each place: what a table averages."""
+    layers = {place: len(rows[0]) for place, rows in record.layer_weights.items()}
+    return [layers, *map(set, record.metrics.values())]
 
 
-def _bilm_seeds(records: Sequence[Record]) -> list[Setting]:
-    """What changes the seed of the biLM: first nothing."""
-    seeds = sorted({record.variant["bilm.seed"] for record in records if "bilm.seed" in record.variant})
-    return [{}, *({"bilm.seed": seed} for seed in seeds)]
-
-
-def machines(groups: Sequence[Group]) -> list[str]:
-    """On what kinds of machine these groups were run, with which torch, if not all on one; at most one sentence."""
-    kinds = [sorted({_kind(record) for record in group.records}) for group in groups]
-    if len({kind for of_group in kinds for kind in of_group}) < 2:
-        return []
-    return ["runs on " + " against runs on ".join(map(" and ".join, kinds))]
-
-
-def _kind(record: Record) -> str:
-    return f"{record.machine.get('accelerator')}, torch {record.versions.get('torch', '').partition('+')[0]}"
-
-
-def same_inputs(one: Record, other: Record, any_vectors: bool = False) -> bool:
-    """Whether two runs have the same data and, unless they may have any, the same files of word vectors."""
-    return one.data_sha256 == other.data_sha256 and (any_vectors or one.vector_files == other.vector_files)
+def differences(settings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What differs between several settings: of each its own values, by dotted key; None where it lacks the key."""
+    keys = sorted({key for each in settings for key in each})
+    different = [key for key in keys if any(each.get(key) != settings[0].get(key) for each in settings)]
+    return [{key: each.get(key) for key in different} for each in settings]
 
 
 def weight(group: Group) -> tuple[bool, bool, int, str, str]:
@@ -100,77 +88,7 @@ def weight_of_pair(pair: tuple[Group, Group]) -> tuple:
     return (*min(one[:2], other[:2]), *sorted((one[2:], other[2:])))
 
 
-def in_groups(records: Iterable[Record], among: Sequence[Record] | None = None) -> list[Group]:
-    """The groups of one task at one scale; runs with another biLM or other data are in another group.
-
-    If groups would have the same name, it includes how they differ.
-
-    Args:
-        records: of the groups.
-        among: all of the task at the scale; None: there are no others.
-
-    Raises:
-        UserError: runs of one group have different metrics or layers: one of their records is wrong.
-    """
-    members = [each for group in grouped(records).values() for each in _alike(group)]
-    others = [record for group in members for record in group] if among is None else among
-    same: dict[tuple, list[list[Record]]] = {}
-    for group in members:
-        same.setdefault((label_of(group[0]), group[0].bilm_name), []).append(group)
-    named = []
-    for (name, _), groups in same.items():
-        for group, settings, files in zip(groups, distinctions(groups), _files(groups), strict=True):
-            words = in_words(settings)
-            unsaid = [file for file in files if file.rpartition(" ")[2] not in "; ".join(words)]
-            named.append(Group(group, "; ".join([name, *words, *unsaid]), others))
-    return named
-
-
-def _alike(group: list[Record]) -> list[list[Record]]:
-    """The runs of a group, apart by biLM and data, with the same metrics and layers, as a table averages them."""
-    parts: dict[tuple, list[Record]] = {}
-    for record in group:
-        part = parts.setdefault((str(record.weights), record.data_sha256), [])
-        part.append(record)
-        if _columns(record) != _columns(part[0]):
-            raise UserError(
-                f"the records {part[0].run} and {record.run} ({record.task}, scale {record.scale}) differ "
-                "only in their seed, but have other metrics or layers; restore or remove the wrong one"
-            )
-    return [parts[key] for key in sorted(parts)]
-
-
-def _columns(record: Record) -> tuple:
-    """The names of the metrics, and how many layers are weighted at each place."""
-    layers = {place: len(rows[0]) for place, rows in record.layer_weights.items()}
-    return layers, *({*record.metrics[split]} for split in ("dev", "test"))
-
-
-def _files(groups: Sequence[list[Record]]) -> list[list[str]]:
-    """How the files of groups of one arm differ: "biLM 1a2b3c4d", "data 5e6f7a8b"."""
-    digests = {
-        "biLM": [group[0].weights for group in groups],
-        "data": [group[0].data_sha256 for group in groups],
-    }
-    different = {kind: values for kind, values in digests.items() if len(set(values)) > 1}
-    return [[f"{kind} {short(values[i])}" for kind, values in different.items()] for i in range(len(groups))]
-
-
-def distinctions(groups: Sequence[list[Record]]) -> list[dict[str, Any]]:
-    """The settings in which groups of one arm differ: for each group its own values, by dotted key.
-
-    The seed and keys with the same value in all groups are left out. The value is None for a group without the key.
-    """
-    settings = [flat(group[0].settings) for group in groups]
-    keys = sorted({key for each in settings for key in each} - {"seed"})
-    different = [key for key in keys if any(each.get(key) != settings[0].get(key) for each in settings)]
-    return [{key: each.get(key) for key in different} for each in settings]
-
-
-def other_changes(record: Record, baseline: Record) -> dict[str, Any]:
-    """The settings of a run that differ from its baseline's besides ELMo, the biLM and the word vectors' source."""
-    ours, _ = distinctions([[record], [baseline]])
-    return {key: value for key, value in ours.items() if key.split(".")[0] not in ("elmo", "bilm", "vectors")}
+# In words.
 
 
 def in_words(settings: Mapping[str, Any], most: int = 4) -> list[str]:
@@ -180,7 +98,71 @@ def in_words(settings: Mapping[str, Any], most: int = 4) -> list[str]:
 
 
 def short(value: Any) -> str:
-    """A value in words, a sha256 cut to eight digits."""
-    text = as_typed(value).removeprefix("sha256:")
-    is_digest = len(text) == 64 and set(text) <= set("0123456789abcdef")
-    return text[:8] if is_digest else text
+    """A value in words, each sha256 cut to eight digits."""
+    return re.sub(r"\b(sha256:)?([0-9a-f]{8})[0-9a-f]{56}\b", r"\2", as_typed(value))
+
+
+def score(records: Sequence[Record], split: str, metric: str) -> tuple[float, float | None]:
+    """Mean and sample deviation of a metric, in percent; no deviation for a single run."""
+    values = [record.metrics[split][metric] for record in records]
+    return fmean(values), stdev(values) if len(values) > 1 else None
+
+
+def scores(records: Sequence[Record], split: str, metric: str) -> str:
+    """The same as "90.00 ± 1.00"."""
+    mean, deviation = score(records, split, metric)
+    return f"{mean:.2f}" + ("" if deviation is None else f" ± {deviation:.2f}")
+
+
+def rising(records: Sequence[Record]) -> str:
+    """Behind a number of runs, how many had their best dev score in the last epoch, "; 3 ↑"; empty if none had."""
+    number = sum(record.rises for record in records)
+    return f"; {number} {RISES}" if number else ""
+
+
+def rising_in_words(rows: Sequence[Sequence[str]]) -> list[str]:
+    """What the mark means, for a table that has it."""
+    return [RISING] if any(RISES in cell for row in rows for cell in row) else []
+
+
+def of_paper(record: Record, metric: str) -> tuple[float | None, float | None]:
+    """The paper's figures for the baseline and +ELMo."""
+    given = (record.paper.get(arm) for arm in ("baseline", "elmo"))
+    before, after = (each.get(metric) if isinstance(each, dict) else each for each in given)
+    return before, after
+
+
+def gain_of_paper(record: Record) -> float | None:
+    """The paper's gain of ELMo in the monitored metric."""
+    before, after = of_paper(record, record.monitor)
+    return None if before is None or after is None else round(after - before, 2)
+
+
+def mean_weights(records: Sequence[Record], place: str) -> list[float]:
+    """The mean of each s_j over the seeds, then that of gamma."""
+    chosen = [[*record.weights_at(place), record.gamma[place][record.epoch - 1]] for record in records]
+    return [fmean(column) for column in zip(*chosen, strict=True)]
+
+
+def ranges(seeds: Sequence[int]) -> str:
+    """[1, 2, 3, 7] -> "1-3, 7"."""
+    alike = groupby(enumerate(sorted(seeds)), key=lambda pair: pair[1] - pair[0])  # in a range both grow by one
+    parts = [[seed for _, seed in pairs] for _, pairs in alike]
+    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+
+
+def linked(record: Record, value: str) -> Run:
+    """A run and what it contributes to a number, as "seed 1: 68.12"."""
+    path = store.place(".", record.scale, record.task, record.run)
+    return Run(record.run, f"seed {record.seed}: {value}", path.as_posix())
+
+
+def runs_of(*groups: Group) -> list[Run]:
+    """The runs behind a number that is computed from several groups."""
+    return [linked(record, group.name) for group in groups for record in group.records]
+
+
+def mean_in_words(records: Sequence[Record], key: str, text: str) -> str:
+    """The mean of a number over the runs that have one, written as `text` says; empty if none has."""
+    known = [value for record in records if (value := getattr(record, key))]
+    return text.format(fmean(known)) if known else ""

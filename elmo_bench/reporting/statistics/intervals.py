@@ -16,8 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elmo_bench.reporting.statistics.evidence import Evidence
-
 CONFIDENCE, POWER = 0.95, 0.8
 LEVEL = 1 - CONFIDENCE  # a p below it is small
 Bounds = tuple[float, float]
@@ -28,13 +26,19 @@ Part = tuple[float, float]  # of a variance, with the degrees of freedom with wh
 class Spread(NamedTuple):
     """How far an estimate lies from the truth, by Student's distribution.
 
+    The smallest of several values estimates the smallest of their truths, and the smallest of noisy values alone is
+    biased. That it is above a bound is shown if it is of each value (the intersection-union test, Berger 1982); that it
+    is below, if it is of one, at a level divided by their number.
+
     Attributes:
         error: the standard error, in the unit of the estimate.
         degrees: of freedom with which it is estimated.
+        others: the other values, each with its spread, of an estimate that is the smallest of several.
     """
 
     error: float
     degrees: float
+    others: tuple[tuple[float, Spread], ...] = ()
 
     @classmethod
     def of_values(cls, values: Sequence[float]) -> Spread | None:
@@ -70,17 +74,20 @@ class Spread(NamedTuple):
 
     def around(self, value: float) -> tuple[float, float]:
         """The 95 % interval of an estimate."""
-        return value - self.half, value + self.half
+        every = [(value, self), *self.others]
+        level = 1 - LEVEL / 2 / len(every)
+        low = min(each - spread.half for each, spread in every)
+        return low, min(each + spread.quantile(level) * spread.error for each, spread in every)
 
     def p(self, value: float, bounds: Bounds = ABOVE_ZERO) -> float:
         """The two-sided p: below 0.05 exactly where the 95 % interval lies inside the bounds, or outside them.
 
         With one finite bound it is the usual p of a difference from it.
         """
-        least, most = bounds
-        inside = max(self.one_sided_p(value - least), self.one_sided_p(most - value))
-        outside = min(self.one_sided_p(least - value), self.one_sided_p(value - most))
-        return min(1.0, 2 * min(inside, outside))
+        every = [(value, self), *self.others]
+        above = [max(spread.one_sided_p(each - bound) for each, spread in every) for bound in bounds]
+        below = [len(every) * min(spread.one_sided_p(bound - each) for each, spread in every) for bound in bounds]
+        return min(1.0, 2 * min(max(above[0], below[1]), min(below[0], above[1])))
 
     def one_sided_p(self, distance: float) -> float:
         """The one-sided p of an estimate that lies this far on the right side of a bound."""
@@ -93,37 +100,6 @@ class Spread(NamedTuple):
         from scipy.special import stdtrit
 
         return float(stdtrit(self.degrees, probability))
-
-
-class SmallestSpread(NamedTuple):
-    """How far the smallest of several values lies from the truth, the smallest of what they estimate.
-
-    That it is above a bound is shown if it is of each value (the intersection-union test, Berger 1982); that it is
-    below, if it is of one, at a level divided by their number. The smallest of noisy values alone is biased.
-
-    Attributes:
-        parts: the values, each with its spread.
-    """
-
-    parts: tuple[tuple[float, Spread], ...]
-
-    @property
-    def least(self) -> float:
-        """As that of the smallest value."""
-        return min(self.parts)[1].least
-
-    def around(self, value: float) -> tuple[float, float]:
-        """The 95 % interval."""
-        level = LEVEL / 2 / len(self.parts)
-        low = min(each - spread.half for each, spread in self.parts)
-        return low, min(each + spread.quantile(1 - level) * spread.error for each, spread in self.parts)
-
-    def p(self, value: float, bounds: Bounds = ABOVE_ZERO) -> float:
-        """As `Spread.p`, of the region above a bound."""
-        least, _ = bounds
-        inside = max(spread.one_sided_p(each - least) for each, spread in self.parts)
-        outside = len(self.parts) * min(spread.one_sided_p(least - each) for each, spread in self.parts)
-        return min(1.0, 2 * min(inside, outside))
 
 
 class Arm(NamedTuple):
@@ -140,14 +116,6 @@ class Arm(NamedTuple):
     influences: np.ndarray
     pooled: Part | None = None
 
-    @classmethod
-    def of(cls, scores: Sequence[float], evidence: Sequence[Evidence] | None, pooled: Part | None = None) -> Arm:
-        """From the recorded scores, and the evidence of each run if there is any."""
-        values = np.array(scores)
-        if evidence is None or len(evidence[0].table) < 2:
-            return cls(values, np.zeros((len(values), 0)), pooled)
-        return cls(values, np.stack([each.influences for each in evidence]), pooled)
-
     def scaled(self, factor: float) -> Arm:
         """The arm with all its scores multiplied."""
         pooled = self.pooled and (self.pooled[0] * factor**2, self.pooled[1])
@@ -157,11 +125,6 @@ class Arm(NamedTuple):
     def size(self) -> int:
         """The number of seeds."""
         return len(self.scores)
-
-    @property
-    def clusters(self) -> int:
-        """Their number; 0 without per-example results, or with a single cluster."""
-        return self.influences.shape[1]
 
     @property
     def variance(self) -> Part | None:

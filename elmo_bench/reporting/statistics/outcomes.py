@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import accumulate, groupby, product
+from functools import cached_property
+from itertools import accumulate, product
 from typing import Any, NamedTuple
 
-from elmo_bench.configuration.tables import in_order
-from elmo_bench.records.query import CONTEXT_FREE, UNTRAINED, is_control, is_main
+from elmo_bench.configuration.tables import Setting, in_order
+from elmo_bench.records.frame import CONTEXT_FREE, UNTRAINED, fits, is_main, rest, rows_of
 from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import changes_of, with_changes
-from elmo_bench.reporting.statistics.gains import Gain, gain
-from elmo_bench.reporting.statistics.groups import Group, in_groups, same_inputs, weight, weight_of_pair
+from elmo_bench.reporting.statistics.gains import Gain, Pair, gain
+from elmo_bench.reporting.statistics.groups import Group, in_groups, weight, weight_of_pair
 from elmo_bench.system.errors import UserError
 
 SCALES = ("paper", "open", "mini")
@@ -45,48 +46,77 @@ class Comparison(NamedTuple):
         """The task, and these changes."""
         return with_changes(self.task, self.changes)
 
-    @property
-    def is_main(self) -> bool:
-        """Whether this is the paper's comparison."""
-        return is_main(self.treated.first) and is_main(self.control.first)
 
-
-class Outcome(NamedTuple):
-    """The runs of one task at one scale, and the gains among them.
+class Outcome:
+    """The runs of one task at one scale, as groups, and the gains among them.
 
     Attributes:
         groups: without ELMo, then with it; in both those of the paper's comparison first.
         metric: the one that the task monitors.
+        note: what the scale is.
+
+    Raises:
+        UserError: runs of one group have different metrics or layers, or one lacks the metric: a record is wrong.
     """
 
-    records: list[Record]
-    groups: list[Group]
-    metric: str
-    comparisons: list[Comparison]
+    def __init__(self, records: Sequence[Record]):
+        newest = newest_record(records)
+        self.task, self.scale, self.note, self.metric = newest.task, newest.scale, newest.note, newest.monitor
+        self.records, self.groups = records, sorted(in_groups(records), key=_row_order)
+        for record in records:
+            if any(self.metric not in record.metrics[split] for split in ("dev", "test")):
+                where = f"{record.run} ({self.task}, scale {self.scale})"
+                problem = f"the record {where} has no {self.metric}, unlike others of the task"
+                raise UserError(f"{problem}; restore or remove it")
 
-    @property
-    def task(self) -> str:
-        return self.records[0].task
+    def of(self, setting: Setting) -> list[Group]:
+        """The groups that have a setting and change nothing else."""
+        return [group for group in self.groups if fits(group.first, setting)]
 
-    @property
-    def scale(self) -> str:
-        return self.records[0].scale
+    def pair(self, more: Setting, less: Setting) -> Pair | None:
+        """The runs of two settings on the same data; of several such pairs that of `weight_of_pair`.
 
-    @property
-    def note(self) -> str:
-        """What the scale is."""
-        return newest_record(self.records).note
+        They also have the same biLM and the same files of word vectors, unless these are compared.
+        """
+        named = {key.partition(".")[0] for key in (*more, *less)}
+        whose = slice(1) if "vectors" in named else slice(None)  # the data alone, or the files of vectors, too
+        pairs = [
+            (one, other)
+            for one, other in product(self.of(more), self.of(less))
+            if one.first.inputs[whose] == other.first.inputs[whose]
+            and ("bilm" in named or len({one.first.weights, other.first.weights} - {None}) < 2)
+        ]
+        return max(pairs, key=weight_of_pair, default=None)
 
-    @property
+    def pairs(self, more: Setting, less: Setting) -> tuple[Pair, ...]:
+        """The `pair`, then for each other seed of its biLM the pair of that."""
+        seeds = sorted({r.variant["bilm.seed"] for r in self.records if "bilm.seed" in r.variant})
+        changes = [{}, *({"bilm.seed": seed} for seed in seeds)]
+        found = [self.pair(more | change, less | change) for change in changes]
+        return tuple(pair for pair in found if pair and found[0] and pair[0].first.inputs == found[0][0].first.inputs)
+
+    @cached_property
+    def comparisons(self) -> list[Comparison]:
+        """Each arm of ELMo's beside each baseline and control of it."""
+        pairs, found = [each for each in product(self.groups, repeat=2) if _compares(*each)], []
+        for one, other in pairs:
+            free = one.first.variant | CONTEXT_FREE  # its layer 0, of which there may be several groups of runs
+            frees = [each for arm, each in pairs if arm is one and each.first.variant == free]
+            best = None if other.first.has_elmo else max(frees, key=weight, default=None)
+            context = best and gain(one, best)
+            found.append(Comparison(one, other, gain(one, other, "dev"), gain(one, other), context))
+        return found
+
+    @cached_property
     def main(self) -> Comparison | None:
         """The paper's comparison; of several that of `weight_of_pair`."""
-        mains = [each for each in self.comparisons if each.is_main]
+        mains = [each for each in self.comparisons if is_main(each.treated.first) and is_main(each.control.first)]
         return max(mains, key=lambda each: weight_of_pair((each.treated, each.control)), default=None)
 
     @property
     def arms(self) -> list[Group]:
         """The groups of the main comparison, and of the same without pre-trained word vectors: one for each arm."""
-        here = [g for g in self.groups if is_main(g.first) or is_control(g.first)]
+        here = [g for g in self.groups if is_main(g.first) or is_main(g.first, random=True)]
         return list(largest(here, lambda group: group.first.arm).values())
 
 
@@ -94,32 +124,14 @@ Scales = Mapping[str, Sequence[Outcome]]  # the tasks of every scale
 
 
 def by_scale(records: Iterable[Record]) -> dict[str, list[Outcome]]:
-    """The tasks of every scale, real data first and mini last.
-
-    Raises:
-        UserError: runs of one group have different metrics or layers: one of their records is wrong.
-    """
-    outcomes = map(outcome, by_place(records))
-    return {scale: list(here) for scale, here in groupby(outcomes, key=lambda each: each.scale)}
-
-
-def outcome(records: list[Record]) -> Outcome:
-    """Of the records of one task at one scale: each arm of ELMo's beside each baseline and control of it.
-
-    Raises:
-        UserError: as `by_scale`.
-    """
-    groups = sorted(in_groups(records), key=row_order)
-    compared, whole = [], []
-    for one, other in product(groups, groups):
-        if _compares(one, other):
-            compared.append(Comparison(one, other, gain(one, other, split="dev"), gain(one, other)))
-    for each in compared:
-        free = each.treated.first.variant | CONTEXT_FREE  # its layer 0, of which there may be several groups of runs
-        found = [one for one in compared if one.treated is each.treated and one.control.first.variant == free]
-        best = None if each.control.first.has_elmo else max(found, key=lambda one: weight(one.control), default=None)
-        whole.append(each._replace(context=best and best.test))
-    return Outcome(records, groups, monitored(records), whole)
+    """The tasks of every scale, real data first and mini last. Raises `UserError` as `Outcome` does."""
+    runs, found = rows_of(records), dict[str, list[Outcome]]()
+    scales = [*SCALES, *sorted({*runs.scale} - {*SCALES})]
+    for scale, task in product(scales, in_order({*runs.task})):
+        here = [*runs.record[(runs.scale == scale) & (runs.task == task)]]
+        if here:
+            found.setdefault(scale, []).append(Outcome(here))
+    return found
 
 
 def compared(scales: Scales) -> dict[str, list[Comparison]]:
@@ -138,25 +150,12 @@ def holm(mains: Sequence[Comparison]) -> dict[str, float]:
 def _compares(group: Group, baseline: Group) -> bool:
     """Whether they differ in ELMo, as its task's configuration has it, and its biLM alone; or one is a control."""
     one, other = group.first, baseline.first
-    if not one.has_elmo or not same_inputs(one, other):
+    if not one.has_elmo or one.inputs != other.inputs:
         return False
     if not other.has_elmo:
-        return {key: value for key, value in one.variant.items() if key != "bilm"} == other.variant
+        return rest(one, ["bilm"]) == other.variant
     controls = [one.variant | UNTRAINED, *([one.variant | CONTEXT_FREE] if one.weights == other.weights else [])]
     return one.variant != other.variant and other.variant in controls
-
-
-# Records and groups in order.
-
-
-def by_place(records: Iterable[Record]) -> list[list[Record]]:
-    """The records of each task and scale, in the order of the report."""
-    places: dict[tuple[str, str], list[Record]] = {}
-    for record in records:
-        places.setdefault((record.task, record.scale), []).append(record)
-    scales = [*SCALES, *sorted({scale for _, scale in places} - {*SCALES})]
-    tasks = in_order({task for task, _ in places})
-    return [places[task, scale] for scale in scales for task in tasks if (task, scale) in places]
 
 
 def newest_record(records: Sequence[Record]) -> Record:
@@ -164,20 +163,11 @@ def newest_record(records: Sequence[Record]) -> Record:
     return max(records, key=lambda record: record.finished)
 
 
-def monitored(records: Sequence[Record]) -> str:
-    """The metric that the newest record of a task monitors. Raises `UserError` if another record lacks it."""
-    metric = newest_record(records).monitor
-    for record in records:
-        if any(metric not in record.metrics[split] for split in ("dev", "test")):
-            where = f"{record.run} ({record.task}, scale {record.scale})"
-            raise UserError(f"the record {where} has no {metric}, unlike others of the task; restore or remove it")
-    return metric
-
-
-def row_order(group: Group) -> tuple:
+def _row_order(group: Group) -> tuple:
     """Sorts the groups of a table: without ELMo first; the paper's comparison, the same without vectors, the others."""
-    place = 0 if is_main(group.first) else 1 if is_control(group.first) else 2
-    return group.first.has_elmo, place, group.first.bilm_name or "", group.name, group.first.group
+    first = group.first
+    place = [is_main(first), is_main(first, random=True), True].index(True)
+    return first.has_elmo, place, first.bilm_name or "", group.name, first.group
 
 
 def largest(groups: Iterable[Group], key: Callable[[Group], Any]) -> dict[Any, Group]:

@@ -1,103 +1,261 @@
-"""The table of a sweep as the paper prints it, ours beside theirs, and its file, tables/<sweep>.<scale>.md."""
+"""The table of a sweep as the paper prints it, ours beside theirs, and its file, tables/<sweep>.<scale>.md.
+
+Its cells are the groups of runs of each row and column, found by their settings.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from itertools import compress
+from collections.abc import Container, Mapping, Sequence
+from itertools import combinations, compress, product
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from elmo_bench.configuration import pages, tables
-from elmo_bench.configuration.tables import Column
+from elmo_bench.configuration.tables import Column, Setting, in_order
+from elmo_bench.records.frame import fits, in_words, is_context_control, normal
 from elmo_bench.records.record import Record
 from elmo_bench.records.times import COMPUTING, in_time, typical
 from elmo_bench.reporting.section import Number, Section, inert
-from elmo_bench.reporting.statistics import scores as statistics
-from elmo_bench.reporting.statistics.cells import Cell, Content
-from elmo_bench.reporting.statistics.cells import content as content_of
-from elmo_bench.reporting.statistics.gains import gain, p_in_words
-from elmo_bench.reporting.statistics.gains import in_words as gain_in_words
-from elmo_bench.reporting.statistics.groups import Group
-from elmo_bench.reporting.statistics.scores import mean_weights, runs_of
+from elmo_bench.reporting.statistics import gains, groups
+from elmo_bench.reporting.statistics.gains import gain
+from elmo_bench.reporting.statistics.groups import Group, mean_weights, runs_of, weight
+from elmo_bench.reporting.statistics.outcomes import Scales, by_scale
+from elmo_bench.sweeps import pages as sweeps
 from elmo_bench.sweeps.local import SweepOutcome
 from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system.storage.files import write_text
 
 Row = tuple[str, ...]
+Pair = tuple[Column, Column]  # a row and a column
 MISSING, IMPOSSIBLE = "missing", "–"
+ONE_ROW = [Column(of={})]
+FIRST = "table1"  # whose runs are in other tables, too
 
 
-def section(content: Content) -> Section:
-    """The table."""
-    request, table = content.request, content.request.table
-    header, rows = weights(content) if table.shows == "weights" else _scores(content)
+class Cell(NamedTuple):
+    """The runs of one row and column for a task.
+
+    Attributes:
+        group: the recorded runs, of all seeds; None if there are none.
+        missing: the seeds asked for that have no record.
+        impossible: whether no run is asked for: the data do not fill a batch, or only what is recorded is shown.
+    """
+
+    group: Group | None
+    missing: Sequence[int]
+    impossible: bool
+
+
+class Content(NamedTuple):
+    """What a table is made of.
+
+    Attributes:
+        request: the sweep.
+        columns: those that are shown.
+        cells: by task, in the paper's order, in the order of rows and columns, by their titles.
+        metrics: by task, the one that is shown.
+        note: what the scale is, and which data are the user's.
+    """
+
+    request: SweepRequest
+    columns: Sequence[Column]
+    cells: Mapping[str, Mapping[tuple[str, str], Cell]]
+    metrics: Mapping[str, str]
+    note: str
+
+    @property
+    def groups(self) -> list[tuple[str, str, Group]]:
+        """Task, column and runs of each cell that has runs."""
+        every = [(task, *each) for task, cells in self.cells.items() for each in cells.items()]
+        return [(task, column, cell.group) for task, (_, column), cell in every if cell.group]
+
+
+def content(
+    request: SweepRequest, scales: Scales, asked: Mapping[str, Container[str]] = MappingProxyType({})
+) -> Content | None:
+    """The table of a sweep at its scale, for the tasks asked for and all others that have runs of their own in it.
+
+    Args:
+        request: the sweep.
+        scales: the runs of every task and scale.
+        asked: by task the groups that the sweep asks for, which alone are shown; of other tasks, those of its settings.
+
+    Returns:
+        None if there is no such task.
+    """
+    here = {outcome.task: outcome for outcome in scales.get(request.scale, ())}
+    axes = _axes(request)
+    pairs = [pair for pair in product(*axes) if pair[1].of is not None]
+    cells, seeds = {}, request.all_seeds
+    for task in in_order({*request.tasks, *(() if request.has_files else here)}):
+        among = here[task].groups if task in here else []
+        if task in asked:
+            among = [each for each in among if each.first.group in asked[task] or is_context_control(each.first)]
+        found = _cells(request.setting(task), seeds, pairs, among)
+        there = [each.group.first for each in found.values() if each.group]
+        if task in request.tasks or any(request.sweep == FIRST or first.variant for first in there):
+            cells[task] = found
+    if not cells:
+        return None
+    shown = [(column, cell.group) for of in cells.values() for (_, column), cell in of.items() if cell.group]
+    runs = [record for _, group in shown for record in group.records]
+    own = dict.fromkeys(f"{run.task}: {', '.join(run.own_data.values())}" for run in runs if run.own_data)
+    note = [outcome.note for outcome in here.values()][:1]
+    note += [f"These runs have other data: {'; '.join(own)}."] if own else []
+    there = {column for column, _ in shown}
+    columns = [each for each in axes[1] if not each.recorded or there >= {*(each.gain or [each.title])}]
+    metrics = {task: outcome.metric for task, outcome in here.items()}
+    return Content(request, columns, cells, metrics, " ".join(note))
+
+
+def _cells(
+    changes: Setting, seeds: Sequence[int], pairs: Sequence[Pair], among: Sequence[Group]
+) -> dict[tuple[str, str], Cell]:
+    """The cells of a task: of the groups that fit each the one of most `weight` among those that compare with others'.
+
+    They have the same data, and the same files of a biLM or of word vectors that has one name.
+    """
+    whole = next((each.first for each in among if each.first.fraction == 1), None)
+    kept, files, found = [], {}, {}
+    settings = [changes | row.of | column.of for row, column in pairs]
+    fitting = [[each for each in among if fits(each.first, setting)] for setting in settings]
+    for group in sorted({each for of_cell in fitting for each in of_cell}, key=weight, reverse=True):
+        ours = _files(group.first)
+        if all(files.get(kind, value) == value for kind, value in ours.items()):
+            kept.append(group)
+            files |= ours
+    for (row, column), setting, of_cell in zip(pairs, settings, fitting, strict=True):
+        group = next((each for each in kept if each in of_cell), None)
+        lacking = group is None and whole is not None and not whole.fills_batch(setting.get("fraction", 1))
+        impossible, there = column.recorded or lacking, {record.seed for record in group.records} if group else ()
+        missing = [seed for seed in seeds if not impossible and seed not in there]
+        found[row.title, column.title] = Cell(group, missing, impossible)
+    return found
+
+
+def _files(run: Record) -> dict[Any, Any]:
+    """The digests of a run's files, by what its variant says of them: where it says the same, they compare."""
+    found = [
+        ("data", ("scale", "task.data", "task.reader"), run.data_sha256),
+        (run.vectors, ("vectors",), run.vector_files),
+        (run.bilm_name, ("bilm",), run.weights),
+    ]
+    return {
+        (name, keys, *(f"{key}={value}" for key, value in run.variant.items() if key.startswith(keys))): digest
+        for name, keys, digest in found
+        if digest
+    }
+
+
+def _axes(request: SweepRequest) -> tuple[list[Column], list[Column]]:
+    """The rows and columns of the page, and one for each further setting that the sweep has or was given.
+
+    With overrides, those that have none of the sweep's runs are left out, and so are columns of ELMo whose runs became
+    baselines. A gain, or the paper's own column, is shown where the columns that it compares are.
+    """
+    page, scale = (request.table.rows or ONE_ROW, request.table.columns), request.scale
+    changes, given = {}, sweeps.settings(request.sweep, scale, request.instead)
+    if request.changes and request.tasks:
+        changes = request.setting(request.tasks[0])
+        points = sweeps.points(request.sweep, [f"scale={scale}"], [1], request.instead)
+        given = [normal(changes | sweeps.made(each, request.tasks[0], scale), scale) for each in points]
+
+    def made(pair: Pair, changes: Setting = changes) -> Setting:
+        return normal(changes | pair[0].of | pair[1].of, scale)
+
+    pairs = [pair for pair in product(*page) if pair[1].of is not None]
+    if changes or request.instead:
+        pairs = [each for each in pairs if made(each) in given and made(each).get("arm") == made(each, {}).get("arm")]
+    known = [*map(made, pairs)]
+    for each in given:
+        if each not in known:
+            known.append(each)
+            own = {key: value for key, value in each.items() if key not in changes or changes[key] != value}
+            pairs.append(_new(own or each, page, scale))
+    shown = []
+    for of_page, among in zip(page, zip(*pairs, strict=True), strict=True):
+        there = {each.title: each for each in among}
+        kept = [each for each in of_page if there.keys() >= {*(each.gain if each.of is None else [each.title])}]
+        shown.append([*kept, *(each for each in there.values() if all(each is not one for one in of_page))])
+    return shown[0], shown[1]
+
+
+def _new(setting: Setting, page: tuple[Sequence[Column], Sequence[Column]], scale: str) -> Pair:
+    """A row and a column for a setting that has none: the page's one that says most of it, and one for the rest."""
+    rows, _ = page
+    if rows is ONE_ROW:
+        return ONE_ROW[0], Column(title=in_words(setting), of=setting)
+    of_page = [(one, normal(one.of, scale)) for axis in page for one in axis if one.of is not None]
+    fitting = [(one, of) for one, of in of_page if of.items() <= setting.items()]
+    nearest, said = max(fitting, key=lambda each: len(each[1]), default=(rows[0], {}))
+    rest = {key: value for key, value in setting.items() if key not in said}
+    other = Column(title=in_words(rest), of=rest)
+    return (nearest, other) if any(nearest is row for row in rows) else (other, nearest)
+
+
+# The table.
+
+
+def sections(made: Content) -> list[Section]:
+    """The table of a sweep and those that stand below it."""
+    request, table = made.request, made.request.table
+    title = f"{table.title}, scale {request.scale}"
+    weighted, seen, seeds = weights(made), unfair(made), request.all_seeds
+    header, rows = weighted if table.shows == "weights" else _scores(made)
     changed = f"All runs with {' '.join(request.changes)}." if request.changes else ""
-    note = " ".join(filter(None, [table.note, content.note, changed]))
-    remarks = [*unfair(content), *statistics.rising_in_words(rows), *_missing(content)]
-    return Section(f"{table.title}, scale {request.scale}", note, header, rows, remarks)
+    remarks = [*seen, *groups.rising_in_words(rows)]
+    for task, cells in made.cells.items():
+        total = len(seeds) * sum(not cell.impossible for cell in cells.values())
+        if lacking := sum(len(cell.missing) for cell in cells.values()):
+            remarks.append(f"{task}: {lacking} of {total} runs are missing: {request.command_for(task)}")
+    found = [Section(title, " ".join(filter(None, [table.note, made.note, changed])), header, rows, remarks)]
+    if table.over:  # of sources of context: the gains of each over others, the weights of its layers, its cost
+        found += [
+            Section(f"{title}: gains", GAINS_NOTE, GAINS, _gains(made), seen),
+            Section(f"{title}: weights of the layers", WEIGHTS_NOTE, *weighted),
+            Section(f"{title}: cost", COST_NOTE, COST, [_cost(*each) for each in made.groups]),
+        ]
+    return found
 
 
 def _scores(content: Content) -> tuple[Row, list[Row]]:
     """The header, and for each task the paper's row and ours."""
-    table = content.request.table
+    request, table, rows = content.request, content.request.table, []
+    for task, cells in content.cells.items():
+        title = ", ".join(filter(None, (pages.title(task), content.metrics.get(task))))
+        if theirs := table.paper.get(task):
+            figures = dict(zip((column.title for column in table.columns), theirs, strict=False))
+            rows.append((title, "", "the paper", *(figures.get(column.title, "") for column in content.columns)))
+        for row in dict.fromkeys(row for row, _ in cells):
+            ours = (_number(content, task, row, column) for column in content.columns)
+            rows.append((title, row, f"ours, {request.scale}", *ours))
     kept = (True, bool(table.rows), bool(table.paper))  # the heads of a row: task, setting, whose figures they are
     header = (*compress(("task", "", ""), kept), *(column.title or table.split for column in content.columns))
-    rows = [row for task in content.tasks for row in _of_task(content, task)]
     return header, [(*compress(row[:3], kept), *row[3:]) for row in rows]
 
 
-def _of_task(content: Content, task: str) -> list[Row]:
-    """The rows of a task, each with all three heads."""
-    title = ", ".join(filter(None, (pages.title(task), content.metrics.get(task))))
-    table = content.request.table
-    theirs = dict(zip((column.title for column in table.columns), table.paper.get(task, []), strict=False))
-    rows: list[Row] = []
-    if theirs:
-        rows.append((title, "", "the paper", *(theirs.get(column.title, "") for column in content.columns)))
-    for row in dict.fromkeys(cell.row for cell in content.of(task)):
-        ours = (_cell(content, task, row, column) for column in content.columns)
-        rows.append((title, row, f"ours, {content.request.scale}", *ours))
-    return rows
-
-
-def _cell(content: Content, task: str, row: str, column: Column) -> Number:
-    """Mean, deviation and number of seeds, or a gain."""
-    cells = [cell for title in column.gain or [column.title] if (cell := content.cell(task, row, title))]
-    groups = [cell.group for cell in cells if cell.group]
-    text = _gain(content, groups, column) if column.gain else _score(content, cells[0]) if cells else ""
-    return Number(text + mark(*groups), runs_of(*groups))
-
-
-def _score(content: Content, cell: Cell) -> str:
-    if cell.group is None:
-        return IMPOSSIBLE if cell.impossible else MISSING
-    lacking = f"; {len(cell.missing)} missing" if cell.missing else ""
-    shown = statistics.scores(cell.group.records, content.request.table.split, content.metrics[cell.task])
-    return f"{shown} ({len(cell.group.records)}{lacking}{statistics.rising(cell.group.records)})"
-
-
-def _gain(content: Content, groups: Sequence[Group], column: Column) -> str:
-    """The gain from the first to the second: with its interval, or as the share of the error that it removes, too."""
-    if len(groups) < 2:
-        return IMPOSSIBLE if column.recorded else MISSING
-    split = content.request.table.split
-    if column.interval:
-        return gain_in_words(gain(groups[1], groups[0], split))
-    before, after = (statistics.score(g.records, split, content.metrics[g.first.task])[0] for g in groups)
-    gained = f"{after - before:.2f}"
-    return gained if before >= 100 else f"{gained} / {100 * (after - before) / (100 - before):.1f} %"
-
-
-def _missing(content: Content) -> list[str]:
-    """For each task what is missing, and the command that runs it."""
-    found, seeds = [], len(content.request.all_seeds)
-    for task in content.tasks:
-        cells = content.of(task)
-        lacking = sum(len(cell.missing) for cell in cells)
-        total = sum(seeds for cell in cells if not cell.impossible)
-        if lacking:
-            found.append(f"{task}: {lacking} of {total} runs are missing: {content.request.command_for(task)}")
-    return found
+def _number(content: Content, task: str, row: str, column: Column) -> Number:
+    """Mean, deviation and number of seeds; or a gain: with its interval, or with the share of the error removed."""
+    cells = [cell for title in column.gain or [column.title] if (cell := content.cells[task].get((row, title)))]
+    split, found = content.request.table.split, [cell.group for cell in cells if cell.group]
+    if not cells and not column.gain:
+        text = ""
+    elif len(found) < (2 if column.gain else 1):
+        text = IMPOSSIBLE if (column.recorded if column.gain else cells[0].impossible) else MISSING
+    elif not column.gain:
+        lacking = f"; {len(cells[0].missing)} missing" if cells[0].missing else ""
+        runs = found[0].records
+        shown = groups.scores(runs, split, content.metrics[task])
+        text = f"{shown} ({len(runs)}{lacking}{groups.rising(runs)})"
+    elif column.interval:
+        text = gains.in_words(gain(found[1], found[0], split))
+    else:
+        before, after = (groups.score(each.records, split, content.metrics[task])[0] for each in found)
+        share = "" if before >= 100 else f" / {100 * (after - before) / (100 - before):.1f} %"
+        text = f"{after - before:.2f}{share}"
+    return Number(text + mark(*found), runs_of(*found))
 
 
 # Below the table of sources of context: the gains of each over the others, its layers' weights, and what it costs.
@@ -117,24 +275,9 @@ COST_NOTE = (
 MARK = "†"  # no evidence
 
 
-def _below(content: Content) -> list[Section]:
-    """The three tables; none for another sweep (`SweepTable.over`)."""
-    request = content.request
-    if not request.table.over:
-        return []
-    title = f"{request.table.title}, scale {request.scale}"
-    header, rows = weights(content)
-    costs = [_cost(cell, group) for cell, group in content.groups]
-    return [
-        Section(f"{title}: gains", GAINS_NOTE, GAINS, _gains(content), unfair(content)),
-        Section(f"{title}: weights of the layers", WEIGHTS_NOTE, header, rows),
-        Section(f"{title}: cost", COST_NOTE, COST, costs),
-    ]
-
-
 def unfair(content: Content) -> list[str]:
     """A line for each source that was trained on data of a task."""
-    firsts = (group.first for _, group in content.groups)
+    firsts = [group.first for *_, group in content.groups]
     seen = dict.fromkeys((first.task, first.bilm_name) for first in firsts if first.has_seen)
     return [
         f"{MARK} {pages.title(task)}: {name} was trained on data of this task; its figures here are no evidence."
@@ -142,33 +285,25 @@ def unfair(content: Content) -> list[str]:
     ]
 
 
-def mark(*groups: Group) -> str:
+def mark(*found: Group) -> str:
     """What stands behind a number that is no evidence."""
-    return f" {MARK}" if any(group.first.has_seen for group in groups) else ""
+    return f" {MARK}" if any(group.first.has_seen for group in found) else ""
 
 
 def _gains(content: Content) -> list[Row]:
     """Each source over each that stands before it in the sweep and that the table names."""
-    found = [pair for task in content.tasks for pair in _pairs(content, task)]
-    tests = [gain(more, less) for (_, more), (_, less) in found]
     return [
         (
-            pages.title(cell.task),
-            cell.column,
-            other.column,
-            gain_in_words(gain(more, less, "dev")) + mark(more, less),
-            Number(gain_in_words(test) + mark(more, less), runs_of(more, less)),
-            p_in_words(test.p),
+            pages.title(task),
+            source,
+            over,
+            gains.in_words(gain(more, less, "dev")) + mark(more, less),
+            Number(gains.in_words(gain(more, less)) + mark(more, less), runs_of(more, less)),
+            gains.p_in_words(gain(more, less).p),
         )
-        for ((cell, more), (other, less)), test in zip(found, tests, strict=True)
+        for (task, over, less), (of, source, more) in combinations(content.groups, 2)
+        if task == of and over in content.request.table.over
     ]
-
-
-def _pairs(content: Content, task: str) -> Iterable[tuple[tuple[Cell, Group], tuple[Cell, Group]]]:
-    here = [(cell, group) for cell, group in content.groups if cell.task == task]
-    for i, other in enumerate(here):
-        if other[0].column in content.request.table.over:
-            yield from ((each, other) for each in here[i + 1 :])
 
 
 def weights(content: Content) -> tuple[Row, list[Row]]:
@@ -176,45 +311,37 @@ def weights(content: Content) -> tuple[Row, list[Row]]:
 
     They have the mean s_j and γ over the seeds, at the selected epoch.
     """
-    layers = max(
-        (len(rows[0]) for _, group in content.groups for rows in group.first.layer_weights.values()), default=0
-    )
-    header = ("task", "ELMo at", *(f"s_{j}" for j in range(layers)), "γ", "seeds")
-    several = len({cell.column for cell in content.cells}) > 1
-    return header, [row for cell in content.cells for row in _weight_rows(cell, layers, several)]
+    depths = [len(rows[0]) for *_, group in content.groups for rows in group.first.layer_weights.values()]
+    layers, found = max(depths, default=0), []
+    every = [(task, column, cell) for task, cells in content.cells.items() for (_, column), cell in cells.items()]
+    several = len({column for _, column, _ in every}) > 1
+    for task, column, cell in every:
+        name = pages.title(task) + (f", {column}" if several else "")
+        if cell.group is None:
+            found.append((name, "missing", *[""] * (layers + 2)))
+            continue
+        for place in cell.group.first.layer_weights:
+            *each, gamma = mean_weights(cell.group.records, place)
+            even = 1 / len(each)  # the paper shades weights below 1/3, and above twice that
+            marked = [f"{weight:.2f}{' ▼' if weight < even else ' ▲' if weight > 2 * even else ''}" for weight in each]
+            marked += [""] * (layers - len(each))
+            found.append((name, place, *marked, f"{gamma:.2f}", f"{len(cell.group.records)}"))
+    return ("task", "ELMo at", *(f"s_{j}" for j in range(layers)), "γ", "seeds"), found
 
 
-def _weight_rows(cell: Cell, layers: int, several: bool) -> list[Row]:
-    name = pages.title(cell.task) + (f", {cell.column}" if several else "")
-    if cell.group is None:
-        return [(name, "missing", *[""] * (layers + 2))]
-    rows = []
-    for place in cell.group.first.layer_weights:
-        *each, gamma = mean_weights(cell.group.records, place)
-        even = 1 / len(each)  # the paper shades weights below 1/3, and above twice that
-        marked = [f"{weight:.2f}{' ▼' if weight < even else ' ▲' if weight > 2 * even else ''}" for weight in each]
-        marked += [""] * (layers - len(each))
-        rows.append((name, place, *marked, f"{gamma:.2f}", f"{len(cell.group.records)}"))
-    return rows
-
-
-def _cost(cell: Cell, group: Group) -> Row:
+def _cost(task: str, source: str, group: Group) -> Row:
     weighed = next(iter(group.first.layer_weights.values()), None)
+    known = {key: value for record in group.records for key, value in record.bilm.items() if value}
+    sizes = [f"{known[key]:,}" if key in known else "" for key in ("parameters", "token_bytes")]
     return (
-        pages.title(cell.task),
-        cell.column,
-        _number(group, "parameters"),
+        pages.title(task),
+        source,
+        sizes[0],
         str(len(weighed[0])) if weighed else "",
-        _number(group, "token_bytes"),
+        sizes[1],
         in_time(typical(group.records)),
-        statistics.mean_in_words(group.records, "peak_memory_mib", "{:,.0f} MiB"),
+        groups.mean_in_words(group.records, "peak_memory_mib", "{:,.0f} MiB"),
     )
-
-
-def _number(group: Group, key: str) -> str:
-    """A number of a source; empty without one, and in records that do not have it yet."""
-    value = next((each.bilm[key] for each in group.records if each.bilm.get(key)), None)
-    return "" if value is None else f"{value:,}"
 
 
 # The file.
@@ -230,23 +357,17 @@ def write(outcome: SweepOutcome) -> tuple[list[Section], Path]:
         UserError: a record or a place that cannot be read or written.
     """
     request, root = outcome.plan.request, outcome.plan.config.results_root
-    made = content_of(request, list(outcome.records.values()), outcome.plan.asked)
+    made = content(request, by_scale(outcome.records.values()), outcome.plan.asked)
     assert made is not None  # the tasks asked for are in it
     parts, path = sections(made), Path(root) / _name(request)
     write_text(path, markdown(parts))
     return parts, path
 
 
-def of_records(records: Sequence[Record]) -> dict[str, list[Section]]:
+def of_scales(scales: Scales) -> dict[str, list[Section]]:
     """The tables of every sweep at every scale where a task has runs of its own in it, by the path of their file."""
-    scales = dict.fromkeys(record.scale for record in records)
-    made = (content_of(SweepRequest(sweep, [], scale), records) for sweep in tables.sweeps() for scale in scales)
+    made = (content(SweepRequest(sweep, [], scale), scales) for sweep in tables.sweeps() for scale in sorted(scales))
     return {_name(each.request): sections(each) for each in made if each}
-
-
-def sections(made: Content) -> list[Section]:
-    """The table of a sweep and those that stand below it."""
-    return [section(made), *_below(made)]
 
 
 def markdown(sections: Sequence[Section]) -> str:

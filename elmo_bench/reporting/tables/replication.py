@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import zip_longest
+from itertools import product, zip_longest
 from math import isinf
 
 from elmo_bench.configuration import tables
@@ -24,9 +24,9 @@ from elmo_bench.reporting.statistics.findings import (
     discoveries,
 )
 from elmo_bench.reporting.statistics.gains import p_in_words, verdict
-from elmo_bench.reporting.statistics.intervals import LEVEL, Bounds, Spread
+from elmo_bench.reporting.statistics.groups import runs_of
+from elmo_bench.reporting.statistics.intervals import LEVEL, Bounds
 from elmo_bench.reporting.statistics.outcomes import Comparison, holm
-from elmo_bench.reporting.statistics.scores import runs_of
 
 TITLE = "The paper's findings"
 INTRODUCTION = (
@@ -57,39 +57,33 @@ def summary(by_scale: Sequence[Sequence[Evaluated]]) -> str:
 
 def families(found: Sequence[Evaluated], mains: Sequence[Comparison]) -> str:
     """Which verdicts and main gains of a scale remain with p corrected for how many are tested; empty if none are."""
-    tested, corrected = discoveries(found), holm(mains)
-    rows = [
-        " and ".join(
-            _remaining(
-                f"{kind} rows",
-                [
-                    (", ".join(filter(None, [each.finding.finding, row.task and title(row.task)])), p[i])
-                    for each, row, *p in tested
-                    if row.verdict == kind
-                ],
-            )
-            for kind in (SHOWN, CONTRADICTED)
-            if any(row.verdict == kind for _, row, *_ in tested)
-        )
-        for i in (0, 1)
-    ]
+    tested, corrected, rows = discoveries(found), holm(mains), ["", ""]
+    for i, kind in product((0, 1), (SHOWN, CONTRADICTED)):
+        named = [
+            (", ".join(filter(None, [each.finding.finding, row.task and title(row.task)])), p[i])
+            for each, row, *p in tested
+            if row.verdict == kind
+        ]
+        rows[i] = " and ".join(filter(None, [rows[i], _remaining(f"{kind} rows", named)]))
     clear = [
         (with_changes(title(each.task), each.changes), corrected[each.task])
         for each in mains
         if verdict(each.test) == "clear"
     ]
-    parts = [f"corrected for the {len(tested)} tested rows (Benjamini-Hochberg), {rows[0]}"] if rows[0] else []
-    parts += [f"by Benjamini-Yekutieli, as rows share runs, {rows[1]}"] if rows[1] else []
-    parts += (
-        [f"for the {len(corrected)} main gains of one biLM (Holm), {_remaining('clear gains', clear)}"] if clear else []
-    )
-    return f"With p {'; '.join(parts)}." if parts else ""
+    parts = {
+        f"corrected for the {len(tested)} tested rows (Benjamini-Hochberg), ": rows[0],
+        "by Benjamini-Yekutieli, as rows share runs, ": rows[1],
+        f"for the {len(corrected)} main gains of one biLM (Holm), ": _remaining("clear gains", clear),
+    }
+    said = [f"{of}{remain}" for of, remain in parts.items() if remain]
+    return f"With p {'; '.join(said)}." if said else ""
 
 
 def _remaining(kind: str, corrected: Sequence[tuple[str, float]]) -> str:
-    """ "8 of 9 clear gains remain (not NER)"."""
+    """ "8 of 9 clear gains remain (not NER)"; empty if there are none."""
     lost = [name for name, p in corrected if p >= LEVEL]
-    return f"{len(corrected) - len(lost)} of {len(corrected)} {kind} remain" + f" (not {'; '.join(lost)})" * bool(lost)
+    but = f" (not {'; '.join(lost)})" if lost else ""
+    return f"{len(corrected) - len(lost)} of {len(corrected)} {kind} remain{but}" if corrected else ""
 
 
 def markdown(by_scale: Sequence[Sequence[Evaluated]], mains: Mapping[str, Sequence[Comparison]] | None = None) -> str:
@@ -101,33 +95,40 @@ def markdown(by_scale: Sequence[Sequence[Evaluated]], mains: Mapping[str, Sequen
         parts += [f"## {table.title}: {counts(found)}", corrected, table.note, pipes(table.header, table.rows)]
     for found in by_scale:
         parts.append(f"# Runs and commands, scale {found[0].scale}")
-        parts += [part for each in found for part in _detail(each)]
+        for each in found:
+            missing = [title(row.task) for row in each.rows if row.verdict == UNTESTED and row.task]
+            lacking = f"; not recorded: {', '.join(missing)}" if missing else ""
+            about = f"{each.finding.where}; shown by an interval {_region(*each.finding.bounds)}. `{each.command}`"
+            rows = [
+                (
+                    title(row.task) if row.task else "-",
+                    each.finding.paper.get(row.task, ""),
+                    *_measured(row),
+                    p_in_words(row.p),
+                    "; ".join(filter(None, [row.verdict, _power(row, each.finding.bounds), row.note])),
+                    runs(row, each.scale),
+                )
+                for row in each.rows
+            ]
+            parts += [f"### {each.finding.finding}", f"{about}{lacking}.", pipes(ROWS, rows)]
     return inert("\n\n".join(filter(None, parts)) + "\n")
 
 
 def glance(found: Sequence[Evaluated]) -> Section:
-    """A row for each finding and a column for each task; a finding on the biLM itself has one cell."""
+    """A row for each finding and a column for each task; a finding on the biLM itself has one cell.
+
+    A finding with several numbers of a task, as of two studies of one biLM, has as many rows.
+    """
     spoken = {row.task for each in found for row in each.rows}
-    columns = [*tables.in_order(spoken - {""}), *({""} & spoken)]
-    rows = [
-        (
-            f"{each.finding.finding} ({each.finding.where})",
-            *(_cell(each, row[task]) if task in row else "" for task in columns),
-        )
-        for each in found
-        for row in _rows(each)
-    ]
+    columns, rows = [*tables.in_order(spoken - {""}), *({""} & spoken)], []
+    for each in found:
+        cells: dict[str, list[Number]] = {}
+        for row in each.rows:
+            cells.setdefault(row.task, []).append(_cell(each, row))
+        for row in zip_longest(*(cells.get(task, []) for task in columns), fillvalue=""):
+            rows.append((f"{each.finding.finding} ({each.finding.where})", *row))
     header = ("finding", *(title(task) if task else "biLM" for task in columns))
     return Section(f"Scale {found[0].scale}", LEGEND, header, rows)
-
-
-def _rows(each: Evaluated) -> list[dict[str, FindingRow]]:
-    """By task; of a task with several candidates, such as two studies of one biLM, each has a row of the table."""
-    by_task: dict[str, list[FindingRow]] = {}
-    for one in each.rows:
-        by_task.setdefault(one.task, []).append(one)
-    rows = zip_longest(*by_task.values())
-    return [{one.task: one for one in row if one} for row in rows]
 
 
 def _cell(each: Evaluated, row: FindingRow) -> Number:
@@ -143,25 +144,6 @@ def _cell(each: Evaluated, row: FindingRow) -> Number:
     return Number(text, runs_of(*row.groups), below, [*filter(None, fold)], row.verdict)
 
 
-def _detail(each: Evaluated) -> list[str]:
-    rows = [
-        (
-            title(row.task) if row.task else "-",
-            each.finding.paper.get(row.task, ""),
-            *_measured(row),
-            p_in_words(row.p),
-            "; ".join(filter(None, [row.verdict, _power(row, each.finding.bounds), row.note])),
-            runs(row, each.scale),
-        )
-        for row in each.rows
-    ]
-    missing = [title(row.task) for row in each.rows if row.verdict == UNTESTED and row.task]
-    lacking = f"; not recorded: {', '.join(missing)}" if missing else ""
-    region = _region(each.finding.bounds)
-    about = f"{each.finding.where}; shown by an interval {region}. `{each.command}`{lacking}."
-    return [f"### {each.finding.finding}", about, pipes(ROWS, rows)]
-
-
 def _measured(row: FindingRow) -> tuple[str, str]:
     """The difference and its interval, "+3.06" and "+1.04 to +5.07"; empty where they are not known."""
     digits, unit = (1, " %") if row.unit == "%" else (2, "")
@@ -169,9 +151,8 @@ def _measured(row: FindingRow) -> tuple[str, str]:
     return value, " to ".join(f"{end:+.{digits}f}" for end in row.interval or ())
 
 
-def _region(bounds: Bounds) -> str:
+def _region(least: float, most: float) -> str:
     """ "above 0", "below 0.333", "from -1 to 1"."""
-    least, most = bounds
     if isinf(most):
         return f"above {least:g}"
     return f"below {most:g}" if isinf(least) else f"from {least:g} to {most:g}"
@@ -183,7 +164,7 @@ def _power(row: FindingRow, bounds: Bounds) -> str:
     spread, unit, (least, most) = row.spread, row.unit, bounds
     if row.verdict != OPEN or not spread or row.p is None:
         return ""
-    if isinstance(spread, Spread) and not isinf(most - least):
+    if not spread.others and not isinf(most - least):
         often = 100 * spread.power_between(bounds)
         return f"these runs show a true difference of {(least + most) / 2:g} {unit} in {often:.0f} % of cases"
     bound = most if isinf(least) else least

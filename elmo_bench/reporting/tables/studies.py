@@ -2,49 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.reporting import section as sections
 from elmo_bench.reporting.section import Section
 
-Row = tuple[str, str, int | None, int | None]  # what the cells of a row have in common
-
 
 def section(record: StudyRecord) -> Section:
     """A row for each source, split and layer; a column for each quantity, and one for the paper's figures of it."""
-    columns = _columns(record.cells)
-    by_place = {(_row(cell), cell.quantity): cell for cell in record.cells}
-    rows = [
-        (_name(row), *(_shown(by_place.get((row, quantity)), paper) for quantity, paper in columns))
-        for row in dict.fromkeys(map(_row, record.cells))
-    ]
-    header = ("", *(f"{quantity}, the paper" if paper else quantity for quantity, paper in columns))
+    rows, columns = dict[str, dict[str, str]](), dict[str, tuple[str, str]]()
+    for cell in record.cells:
+        minus = "" if cell.minus is None else f" minus layer {cell.minus}"
+        layer = "" if cell.layer is None else f"layer {cell.layer}{minus}"
+        row = rows.setdefault(", ".join(filter(None, [cell.source, cell.split, layer])), {})
+        ours, theirs = columns.setdefault(cell.quantity, (cell.quantity, f"{cell.quantity}, the paper"))
+        row[ours] = number(cell)
+        if cell.paper is not None:
+            row[theirs] = f"{cell.paper:{'+' if minus else ''}.4g}"
+    header = [each for names in columns.values() for each in names if any(each in row for row in rows.values())]
     said = [in_words(cell) for cell in record.cells if cell.minus is not None]
-    return Section(record.title, record.note, header, rows, said)
-
-
-def _columns(cells: Sequence[StudyCell]) -> list[tuple[str, bool]]:
-    """Each quantity, and again, as True, where the paper has figures of it."""
-    known = {cell.quantity for cell in cells if cell.paper is not None}
-    names = dict.fromkeys(cell.quantity for cell in cells)
-    return [(name, paper) for name in names for paper in (False, True) if not paper or name in known]
-
-
-def _row(cell: StudyCell) -> Row:
-    return cell.source, cell.split, cell.layer, cell.minus
-
-
-def _name(row: Row) -> str:
-    source, split, layer, minus = row
-    of_layer = "" if layer is None else f"layer {layer}" + ("" if minus is None else f" minus layer {minus}")
-    return ", ".join(filter(None, [source, split, of_layer]))
-
-
-def _shown(cell: StudyCell | None, paper: bool) -> str:
-    if cell is None or (paper and cell.paper is None):
-        return ""
-    return f"{cell.paper:{'+' if cell.minus is not None else ''}.4g}" if paper else number(cell)
+    found = [(name, *(row.get(column, "") for column in header)) for name, row in rows.items()]
+    return Section(record.title, record.note, ("", *header), found, said)
 
 
 def number(cell: StudyCell) -> str:

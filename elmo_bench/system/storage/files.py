@@ -1,19 +1,21 @@
-"""Reading text (UTF-8, plain, .gz or .xz) with one clear error, within limits; writing files atomically."""
+"""Reading text (UTF-8, also packed) with one clear error, within limits; writing files atomically; who may write."""
 
 from __future__ import annotations
 
+import bz2
 import fcntl
 import glob
 import gzip
 import io
 import lzma
+import math
 import os
 import secrets
 import shutil
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from os import PathLike
 from pathlib import Path
@@ -24,9 +26,8 @@ from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.disk import writing
 
 BUFFER = 1 << 20  # bytes read at once
-PACKED = (".gz", ".xz", ".bz2")  # endings of a packed file, behind that of its content
-# By the suffix of a file's name; all take a path and "rb".
-OPENERS: dict[str, Callable[..., IO[bytes]]] = {".gz": gzip.open, ".xz": lzma.open}  # type: ignore[dict-item]
+# By the ending of a packed file, behind that of its content; all take a path and "rb".
+OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 # What reading a damaged file raises; NotImplementedError and RuntimeError are zipfile's, of what it cannot unpack.
 UNREADABLE = (OSError, EOFError, MemoryError, lzma.LZMAError, zlib.error, zipfile.BadZipFile, NotImplementedError,
               RuntimeError)  # fmt: skip
@@ -38,12 +39,12 @@ class _Content(io.RawIOBase):
     Args:
         source: an open file, perhaps of a packed format; closed with this one.
         path: of the file.
-        packed: the size of the file if it is packed, which bounds that of its content; None: no bound.
+        packed: whether the size of the file bounds that of its content.
     """
 
-    def __init__(self, source: IO[bytes], path: Path, packed: int | None):
+    def __init__(self, source: IO[bytes], path: Path, packed: bool):
         self.source, self.path = source, path
-        self.left = None if packed is None else limits.unpacked(packed)
+        self.left = limits.unpacked(os.path.getsize(path)) if packed else math.inf
 
     def readable(self) -> bool:
         return True
@@ -51,10 +52,9 @@ class _Content(io.RawIOBase):
     def readinto(self, buffer) -> int:  # type: ignore[override]
         with _readable(self.path):
             data = self.source.read(len(buffer))
-        if self.left is not None:
-            self.left -= len(data)
-            if self.left < 0:
-                raise UserError(f"unpacks to over {limits.RATIO} times its size; is this the right file?", self.path)
+        self.left -= len(data)
+        if self.left < 0:
+            raise UserError(f"unpacks to over {limits.RATIO} times its size; is this the right file?", self.path)
         buffer[: len(data)] = data
         return len(data)
 
@@ -72,9 +72,7 @@ def _readable(path: Path) -> Iterator[None]:
         raise UserError(f"cannot be read to its end ({why}); is the file damaged?", path) from None
 
 
-def open_bytes(
-    path: str | PathLike[str], openers: Mapping[str, Callable[..., IO[bytes]]] = OPENERS
-) -> io.BufferedReader:
+def open_bytes(path: str | PathLike[str]) -> io.BufferedReader:
     """The bytes of a regular file, unpacked by its name's ending, within the limits of `limits`.
 
     Raises:
@@ -84,9 +82,9 @@ def open_bytes(
     path = Path(path)
     check(path)
     with _readable(path):
-        opener = openers.get(path.suffix)
-        source = _Content(open(path, "rb"), path, None) if opener is None else _packed(opener(path, "rb"), path)  # noqa: SIM115
-        return io.BufferedReader(source, BUFFER)
+        opener = OPENERS.get(path.suffix)
+        source = open(path, "rb") if opener is None else opener(path, "rb")  # noqa: SIM115
+        return io.BufferedReader(_Content(source, path, opener is not None), BUFFER)
 
 
 @contextmanager
@@ -106,7 +104,7 @@ def open_member(path: str | PathLike[str], choose: Callable[[list[str]], str | N
             yield None
             return
         with _readable(path):
-            member = io.BufferedReader(_packed(archive.open(name), path), BUFFER)
+            member = io.BufferedReader(_Content(archive.open(name), path, packed=True), BUFFER)
         with member:
             yield member
 
@@ -145,19 +143,14 @@ def distinct(paths: Sequence[Path]) -> list[Path]:
     """The paths. Raises `UserError` if a file is there both plain and packed."""
     known: dict[Path, Path] = {}
     for path in paths:
-        plain = path.with_suffix("") if path.suffix in PACKED else path
-        if (other := known.setdefault(plain, path)) != path:
+        if (other := known.setdefault(plain(path), path)) != path:
             raise UserError(f"{other.name} stands beside it, the same file plain or packed; remove one", path)
     return list(paths)
 
 
-def _packed(source: IO[bytes], path: Path) -> _Content:
-    return _Content(source, path, os.path.getsize(path))
-
-
 @contextmanager
 def open_text(path: str | PathLike[str]) -> Iterator[Iterator[str]]:
-    """The lines of a text file, decompressed if its name ends in .gz or .xz.
+    """The lines of a text file, decompressed if its name ends in .gz, .xz or .bz2.
 
     Raises:
         UserError: as `open_bytes`; also a line that is not UTF-8 or too long (it is named).
@@ -166,24 +159,35 @@ def open_text(path: str | PathLike[str]) -> Iterator[Iterator[str]]:
         yield decode(file, Path(path))
 
 
+def plain(path: Path) -> Path:
+    """The path without the ending of a packed file."""
+    return path.with_suffix("") if path.suffix in OPENERS else path
+
+
 def ending(path: str | PathLike[str]) -> str:
     """The last ending of a file's name in lower case, without that of its packing."""
-    return Path(str(path).removesuffix(".gz").removesuffix(".xz")).suffix.lower()
-
-
-def read_text(path: str | PathLike[str]) -> str:
-    """All of a text file, which may be a single line. Raises `UserError` as `open_text` does."""
-    return _whole(Path(path))
+    return plain(Path(path)).suffix.lower()
 
 
 def first_line(path: str | PathLike[str]) -> str:
     """The first line of a text file, which may be all of it, as in JSON. Raises `UserError` as `open_text` does."""
-    return _whole(Path(path), line=True)
+    return read_text(path, line=True)
 
 
-def _whole(path: Path, line: bool = False) -> str:
+def numbered_lines(path: str | PathLike[str]) -> Iterator[tuple[int, str]]:
+    """The lines of a text file that are not empty, without their ends, with their numbers from 1."""
+    with open_text(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                yield number, line.rstrip("\r\n")
+
+
+def read_text(path: str | PathLike[str], line: bool = False) -> str:
+    """All of a text file, which may be a single line, or its first line. Raises `UserError` as `open_text` does."""
     with open_bytes(path) as file:
-        content = limits.whole(file, path, line)
+        content = (file.readline if line else file.read)(limits.WHOLE + 1)
+    if len(content) > limits.WHOLE:
+        raise UserError(f"holds more than {limits.WHOLE >> 20} MiB; is this the right file?", path)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -194,7 +198,9 @@ def _whole(path: Path, line: bool = False) -> str:
 
 def decode(file: IO[bytes], path: Path) -> Iterator[str]:
     """The lines of an open file as strings. Raises `UserError` naming the first that is not UTF-8 or too long."""
-    for number, line in enumerate(limits.lines(file, path), start=1):
+    for number, line in enumerate(iter(lambda: file.readline(limits.LINE + 1), b""), start=1):
+        if len(line) > limits.LINE:
+            raise UserError(f"a line of over {limits.LINE >> 20} MiB; is this the right file?", path, number)
         try:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
@@ -233,7 +239,7 @@ def partial(path: Path, folder: bool = False) -> Iterator[Path]:
     """A new file, or folder, beside a path: of this process alone, locked while it is in use, and gone afterwards.
 
     Those that killed processes have left are removed first. The owner alone may write to it, whatever the umask: what
-    is made of it may be trusted (`owners.others`).
+    is made of it may be trusted (`others`).
     """
     for other in path.parent.glob(f".{glob.escape(path.name)}~????????.partial"):
         with suppress(OSError), _locked(other):
@@ -301,3 +307,28 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+# Whether somebody else could have written a file that this project makes again, with checksums that match.
+
+
+def others(path: Path) -> str | None:
+    """Why a file or folder may hold what somebody else wrote, in words; None where only those can write to it whose
+    code runs here anyway: this user, root and the owner of this package. A missing one is nobody's.
+
+    A group may write only if it is this user's own, as many systems give each user one; it may always read.
+    """
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if found.st_uid not in (os.geteuid(), 0, Path(__file__).stat().st_uid):
+        return "it belongs to another user"
+    if found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_IWGRP and found.st_gid != os.getegid()):
+        return "other users may write to it (chmod go-w)"
+    return None
+
+
+def private(*paths: Path) -> bool:
+    """Whether nobody else could have written any of these."""
+    return not any(map(others, paths))

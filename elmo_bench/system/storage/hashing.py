@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import bz2
 import hashlib
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text, limits
-from elmo_bench.system.storage.files import OPENERS as TEXT_OPENERS
-from elmo_bench.system.storage.files import PACKED, below, check, distinct, open_bytes, open_member, replacing
-from elmo_bench.system.storage.owners import private
+from elmo_bench.system.storage.files import below, check, distinct, open_bytes, open_member, plain, private, replacing
 
-OPENERS: dict[str, Callable[..., IO[bytes]]] = {**TEXT_OPENERS, ".bz2": bz2.open}  # type: ignore[dict-item]
 MEMORY = "digests.json"  # in the cache: digests of large files
 REMEMBERED = 1 << 20  # bytes; only the digests of larger files are stored
 
@@ -50,10 +45,10 @@ def content_sha256(path: str | os.PathLike[str], memory: Path | None = None) -> 
     """
     path = Path(path)
     if path.is_dir():
-        files = distinct(below(path))
-        plain = [file.with_suffix("") if file.suffix in PACKED else file for file in files]
-        names = [file.relative_to(path).as_posix() for file in plain]
-        return fingerprint(dict(zip(names, (content_sha256(f, memory) for f in files), strict=True)), digits=64)
+        digests = {}
+        for file in distinct(below(path)):
+            digests[plain(file).relative_to(path).as_posix()] = content_sha256(file, memory)
+        return fingerprint(digests, digits=64)
     check(path)
     stat = path.stat()
     state = stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
@@ -87,5 +82,5 @@ def _content(path: Path) -> str:
     if path.suffix == ".zip":
         with open_member(path, lambda names: names[0] if len(names) == 1 else None) as member:
             return sha256(path) if member is None else hashlib.file_digest(member, "sha256").hexdigest()  # type: ignore[arg-type]
-    with open_bytes(path, OPENERS) as file:
+    with open_bytes(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

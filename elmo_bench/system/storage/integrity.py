@@ -20,9 +20,8 @@ from typing import Any
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files, limits
 from elmo_bench.system.storage.disk import steady
-from elmo_bench.system.storage.files import replacing, write_text
+from elmo_bench.system.storage.files import private, replacing, write_text
 from elmo_bench.system.storage.hashing import sha256
-from elmo_bench.system.storage.owners import private
 
 MORE = 0xFFFF  # what the end of an archive says of more members than it can count
 # What the readers of damaged archives, pickles and compressed files raise.

@@ -66,28 +66,21 @@ def parse(text: str) -> Any:
         raise ValueError(f"not readable JSON (nested more than {limits.NESTING} deep)") from None
     except ValueError as error:
         raise ValueError(f"not readable JSON ({error})") from None
-    _check_nesting(value)
-    if _SURROGATE.search(text):
-        _check_characters(value)
-    return value
-
-
-def _check_nesting(value: Any) -> None:
     level = [value]
     for _ in range(limits.NESTING + 1):
         containers = [node for node in level if isinstance(node, dict | list)]
         if not containers:
-            return
+            break
         level = [part for node in containers for part in (node.values() if isinstance(node, dict) else node)]
-    raise ValueError(f"not readable JSON (nested more than {limits.NESTING} deep)")
-
-
-def _check_characters(value: Any) -> None:
+    else:
+        raise ValueError(f"not readable JSON (nested more than {limits.NESTING} deep)")
     try:
-        json.dumps(value, ensure_ascii=False).encode()
+        if _SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         half = f"\\u{ord(error.object[error.start]):04x}"
         raise ValueError(f"not readable JSON ({half} without the other half of its pair)") from None
+    return value
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -7,11 +7,8 @@ line of JSON, text is packed to a fourth of its size, and the deepest tree of th
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import IO
 
 from elmo_bench.system.errors import UserError
 
@@ -54,19 +51,3 @@ def absent(path: str | PathLike[str]) -> str:
     """What to say of a file that is not there, which may be a link that leads nowhere."""
     leads = Path(path).is_symlink()
     return f"a link to {os.readlink(path)}, where there is no file" if leads else "no such file"
-
-
-def lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
-    """The lines of an open file. Raises `UserError` for one that is longer than LINE."""
-    for number, line in enumerate(iter(partial(file.readline, LINE + 1), b""), start=1):
-        if len(line) > LINE:
-            raise UserError(f"a line of over {LINE >> 20} MiB; is this the right file?", path, number)
-        yield line
-
-
-def whole(file: IO[bytes], path: Path, line: bool = False) -> bytes:
-    """All of an open file, or its next line, which may be all of it. Raises `UserError` if that is more than WHOLE."""
-    content = (file.readline if line else file.read)(WHOLE + 1)
-    if len(content) > WHOLE:
-        raise UserError(f"holds more than {WHOLE >> 20} MiB; is this the right file?", path)
-    return content

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import BaseFileLock, FileLock, Timeout
+from filelock import FileLock, Timeout
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
@@ -38,29 +38,23 @@ def held(folder: Path, said: str, wait: bool = False) -> Iterator[bool]:
     with writing(folder):
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)  # the cache trusts no folder that others may write to
     limits.regular(folder / "lock")
-    lock = FileLock(folder / "lock", fallback_to_soft=False)
-    if waited := not _acquired(lock):
-        if not wait:
-            raise UserError(said, folder)
-        print(said, file=sys.stderr, flush=True)
-        lock.acquire()
-    try:
-        yield waited
-    finally:
-        lock.release()
-
-
-def _acquired(lock: BaseFileLock) -> bool:
-    """Whether the lock could be taken at once."""
+    lock, waited = FileLock(folder / "lock", fallback_to_soft=False), False
     try:
         with writing(lock.lock_file):
             lock.acquire(timeout=0)
     except Timeout:
-        return False
+        if not wait:
+            raise UserError(said, folder) from None
+        print(said, file=sys.stderr, flush=True)
+        lock.acquire()
+        waited = True
     except OSError as error:
         if error.errno not in NO_LOCKS:
             raise
         raise UserError(
             "this file system has no locks (flock); put results_root and cache_root on one that has", lock.lock_file
         ) from None
-    return True
+    try:
+        yield waited
+    finally:
+        lock.release()

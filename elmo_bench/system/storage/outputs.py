@@ -69,7 +69,7 @@ def mark(folder: Path, name: str) -> bytes | None:
     if not os.path.lexists(folder):
         return None
     try:
-        with open_bytes(folder / name, {}) as file:
+        with open_bytes(folder / name) as file:
             return file.read()
     except UserError:
         return b""
@@ -79,7 +79,7 @@ def mark(folder: Path, name: str) -> bytes | None:
 def filled(folder: Path, marker: str, before: bytes | None) -> Iterator[Path]:
     """A folder beside another one, whose place it takes at the end, or whose files its own files replace.
 
-    After an error it is gone, and `folder` as it was. That of a killed process goes with the next.
+    After an error it is removed, and `folder` is as it was. The next run removes the leftovers of a killed one.
 
     Args:
         folder: need not exist; of a link, where it leads to.

@@ -13,8 +13,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from typing import TypeVar
 
-from elmo_bench.system.errors import UserError
-from elmo_bench.system.exhaustion import ran_out
+from elmo_bench.system.errors import UserError, ran_out
 from elmo_bench.system.storage import disk
 from elmo_bench.system.terminal import signals, streams
 

@@ -51,13 +51,19 @@ def heard(advice: str = _Command.advice) -> Iterator[None]:
         return
     _Command.running, _Command.received, _Command.advice = True, None, advice
     before = {number: signal.signal(number, _interrupt) for number in HEARD if _default(number)}
-    with _watched():
-        try:
-            yield
-        finally:
-            for number, handler in before.items():  # first: from here on a signal finds nothing to interrupt
-                signal.signal(number, handler)
-            _Command.running = False
+    reading, writing = os.pipe()  # the system tells a thread of a signal even while the main one is in a long call
+    os.set_blocking(writing, False)
+    wakeup, done = signal.set_wakeup_fd(writing, warn_on_full_buffer=False), threading.Event()
+    threading.Thread(target=_watch, args=(reading, done), daemon=True).start()
+    try:
+        yield
+    finally:
+        for number, handler in before.items():  # first: from here on a signal finds nothing to interrupt
+            signal.signal(number, handler)
+        _Command.running = False
+        signal.set_wakeup_fd(wakeup)
+        done.set()
+        os.close(writing)
 
 
 def at_once() -> None:
@@ -83,21 +89,6 @@ def _interrupt(number: int, frame: Any) -> None:
     if _Command.received is None:  # a second one would interrupt the tidying up
         _Command.received = number
         raise KeyboardInterrupt
-
-
-@contextmanager
-def _watched() -> Iterator[None]:
-    """In the block, the system tells a thread of a signal even while the main thread is in a long call."""
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    before, done = signal.set_wakeup_fd(writing, warn_on_full_buffer=False), threading.Event()
-    threading.Thread(target=_watch, args=(reading, done), daemon=True).start()
-    try:
-        yield
-    finally:
-        signal.set_wakeup_fd(before)
-        done.set()
-        os.close(writing)
 
 
 def _watch(reading: int, done: threading.Event) -> None:

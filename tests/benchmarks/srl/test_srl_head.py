@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from elmo_bench.task import Batch, Embedded
-from elmo_bench.text.tags import follows, labels, violation
+from elmo_bench.text.tags import encode, follows, labels, spans
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.srl.head import SrlHead, SrlScores, brackets
 
@@ -77,7 +77,7 @@ def test_the_best_valid_sequence_is_that_of_brute_force():
             label, start, end = argument["label"], argument["start"], argument["end"]
             tags[start:end] = [f"B-{label}", *[f"I-{label}"] * (end - start - 1)]
         assert tags == best
-        assert violation(tags, "iob2") is None
+        assert encode(spans(tags), len(tags), "iob2") == tags
 
 
 def test_an_answer_for_each_row_and_a_frame_for_each_predicate():

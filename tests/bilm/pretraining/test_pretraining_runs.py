@@ -282,15 +282,14 @@ def test_two_processes_follow_the_loss_of_one_with_the_joint_batch(place, tmp_pa
     assert (place / "two" / "card.json").is_file()
 
 
-def test_the_journal_goes_to_wandb_too(tmp_path, monkeypatch):
+def test_the_journal_goes_to_wandb_too(tmp_path):
     """What was written after a checkpoint is dropped and comes again."""
     logged = Mock()
-    monkeypatch.setattr("elmo_bench.bilm.pretraining.journal.opened", logged)
-    journal = Journal(tmp_path / "log.csv", {"project": "elmo_bench_test"})
+    journal = Journal(tmp_path / "log.csv", logged)
     for update in (50, 100):
         journal.write({"update": update, "tokens": update * 1280, "loss": 5.0})
     journal.close()
-    assert logged.call_args == call(tmp_path, project="elmo_bench_test")
+    assert logged.call_args == call(tmp_path)
     assert [each.kwargs["step"] for each in logged().log.call_args_list] == [50, 100]
     logged().close.assert_called_once_with()
     journal.shorten(60)

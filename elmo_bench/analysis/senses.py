@@ -1,4 +1,4 @@
-"""Text with word senses, in three formats: plain columns, the XML of Raganato et al. 2017, generated text.
+"""Text with word senses, in three formats: plain columns, the XML of Raganato et al. 2017, generated text; inventories.
 
 Columns: word, part of speech, lemma, sense keys (joined by ";"; "-": none), sense numbers of WordNet. A multiword
 expression has a row for each of its words; the rows after its first hold "=". A line "# ..." is a comment, and
@@ -12,19 +12,23 @@ Generated: a sentence a line, and the list of senses that the mini scale writes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 from xml.parsers import expat
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.files import open_bytes, open_text
+from elmo_bench.system.storage.files import numbered_lines, open_bytes, open_text
 from elmo_bench.text.columns import Block, read_blocks
 from elmo_bench.text.documents import in_comments
 
 NONE, INSIDE = "-", "="
 POS = {"N": "n", "V": "v", "J": "a", "A": "a", "R": "r"}  # by the first letter of tags of PTB and UD; ADV is apart
-PIECE = 1 << 16  # bytes of XML parsed at once
+TYPES = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}  # of a sense key; 5 is a satellite adjective
+
+
+Word = tuple[str, str]  # lemma and part of speech
 
 
 class Instance(NamedTuple):
@@ -40,7 +44,7 @@ class Instance(NamedTuple):
 
     start: int
     end: int
-    word: tuple[str, str]
+    word: Word
     keys: tuple[str, ...]
     numbers: tuple[str, ...]
     line: int
@@ -105,9 +109,7 @@ def read_xml(path: Path, gold: Path) -> list[SenseSentence]:
     keys = read_keys(gold)
     parser = _Parser(path, keys)
     with open_bytes(path) as stream:
-        while piece := stream.read(PIECE):
-            parser.feed(piece)
-        parser.feed(b"", last=True)
+        parser.read(stream)
     for name in keys.keys() - parser.seen:
         raise UserError(f"{name}: there is no such instance in {path.name}", gold, keys[name][1])
     if not parser.sentences:
@@ -118,14 +120,13 @@ def read_xml(path: Path, gold: Path) -> list[SenseSentence]:
 def read_keys(path: Path) -> dict[str, tuple[tuple[str, ...], int]]:
     """The keys and the line of each instance in a gold key file. Raises `UserError` for a malformed line."""
     found: dict[str, tuple[tuple[str, ...], int]] = {}
-    with open_text(path) as lines:
-        for number, line in enumerate(lines, start=1):
-            name, *keys = line.split()[:100] or [""]
-            if not keys or name in found:
-                raise UserError("expected the id of an instance and its sense keys, and every id once", path, number)
-            for key in keys:
-                check_key(key, path, number)
-            found[name] = tuple(keys), number
+    for number, line in numbered_lines(path):
+        name, *keys = line.split()[:100]
+        if not keys or name in found:
+            raise UserError("expected the id of an instance and its sense keys, and every id once", path, number)
+        for key in keys:
+            check_key(key, path, number)
+        found[name] = tuple(keys), number
     return found
 
 
@@ -145,10 +146,10 @@ class _Parser:
         self._parser.CharacterDataHandler = self._characters
         self._parser.EntityDeclHandler = self._entity
 
-    def feed(self, piece: bytes, last: bool = False) -> None:
-        """Parses a piece of the file. Raises `UserError` naming its line."""
+    def read(self, stream: IO[bytes]) -> None:
+        """Parses the file, piece by piece. Raises `UserError` naming its line."""
         try:
-            self._parser.Parse(piece, last)
+            self._parser.ParseFile(stream)
         except expat.ExpatError as error:
             raise UserError(f"not XML ({expat.ErrorString(error.code)})", self.path, error.lineno) from None
 
@@ -207,11 +208,10 @@ def read_mini(path: Path, senses: Path) -> list[SenseSentence]:
     """
     with open_text(path) as lines:
         sentences = [SenseSentence(line.split(), []) for line in lines]
-    with open_text(senses) as lines:
-        for number, line in enumerate(lines, start=1):
-            split, *fields = line.rstrip("\n").split("\t")
-            if number > 1 and split == path.stem:
-                _add(sentences, fields, senses, number)
+    for number, line in numbered_lines(senses):
+        split, *fields = line.split("\t")
+        if number > 1 and split == path.stem:
+            _add(sentences, fields, senses, number)
     return sentences
 
 
@@ -224,3 +224,64 @@ def _add(sentences: list[SenseSentence], fields: list[str], path: Path, line: in
         raise UserError("expected split, sentence, token, lemma and sense of a word of the text", path, line) from None
     check_key(key, path, line)
     sentences[sentence].instances.append(Instance(token, token + 1, (lemma, ""), (key,), (), line))
+
+
+# The inventory: which sense of a word comes first, and which sense keys there are.
+
+
+def first_senses(sentences: Sequence[SenseSentence]) -> dict[Word, str]:
+    """The first sense of the words of a corpus, by its sense numbers; where it has none, the most frequent sense.
+
+    A word whose sense 1 does not occur has none.
+    """
+    instances = [instance for sentence in sentences for instance in sentence.instances]
+    numbered = {each.word for each in instances if each.numbers}
+    pairs = [(each.word, pair) for each in instances for pair in zip(each.keys, each.numbers, strict=False)]
+    first = {word: key for word, (key, number) in pairs if number == "1"}
+    counts = frequencies(sentences)
+    return first | {word: keys.most_common(1)[0][0] for word, keys in counts.items() if word not in numbered}
+
+
+def frequencies(sentences: Iterable[SenseSentence]) -> dict[Word, Counter[str]]:
+    """How often each word has each of its senses."""
+    counts: dict[Word, Counter[str]] = {}
+    for sentence in sentences:
+        for instance in sentence.instances:
+            counts.setdefault(instance.word, Counter()).update(instance.keys)
+    return counts
+
+
+def read_index(path: Path) -> dict[str, int]:
+    """The number of each sense key in WordNet's index.sense (key, offset, sense number, count).
+
+    Raises:
+        UserError: a malformed line.
+    """
+    numbers: dict[str, int] = {}
+    for line, text in numbered_lines(path):
+        fields = text.split()
+        if len(fields) != 4 or not fields[2].isdecimal() or len(fields[2]) > 9:
+            raise UserError("expected a sense key, an offset, a sense number and a count", path, line)
+        check_key(fields[0], path, line)
+        numbers[fields[0]] = int(fields[2])
+    return numbers
+
+
+def first_of_index(numbers: dict[str, int]) -> dict[Word, str]:
+    """The first sense of every word of an inventory."""
+    return {_word(key): key for key, number in numbers.items() if number == 1}
+
+
+def _word(key: str) -> Word:
+    lemma, _, sense = key.partition("%")
+    return lemma, TYPES.get(sense[:1], sense[:1])
+
+
+def check_keys(sentences: Sequence[SenseSentence], numbers: dict[str, int], inventory: Path, gold: Path) -> None:
+    """Raises `UserError` naming the first sense key of a corpus that the inventory lacks."""
+    for sentence in sentences:
+        for instance in sentence.instances:
+            for key in instance.keys:
+                if key not in numbers:
+                    raise UserError(f"the sense key {key} is not in {inventory.name}; use the inventory of "
+                                    "the same WordNet", gold, instance.line)  # fmt: skip

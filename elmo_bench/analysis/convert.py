@@ -1,4 +1,8 @@
-"""Makes the files of the open data of word senses (word, part of speech, lemma, sense key, number) of SemCor 3.0."""
+"""Makes the files of the open data of the studies.
+
+Word senses (word, part of speech, lemma, sense key, number) of SemCor 3.0; parts of speech of UD English-EWT (CoNLL-U),
+as its repository has it.
+"""
 
 from __future__ import annotations
 
@@ -53,3 +57,20 @@ def _rows(element: re.Match[str]) -> Iterator[list[str]]:
     for word in filter(None, unescape(text).split("_")):
         yield [word, "PUNCT" if name == "punc" else given["pos"], *annotation]
         annotation = ["=", "=", "="]
+
+
+def ewt(sources: Mapping[str, Path]) -> dict[str, str]:
+    """The official splits. Train, too large for some copies of the repository, is joined from its documents.
+
+    Args:
+        sources: `ud`, the folder of the repository.
+
+    Returns:
+        the text of each file below data_root, by its name.
+    """
+    parts = sources["ud"] / "not-to-release"
+    train = "".join(read_text(parts / "sources" / name) for name in read_text(parts / "file-lists/files.train").split())
+    held = [f"en_ewt-ud-{split}.conllu" for split in ("dev", "test")]
+    return {"ud_ewt/en_ewt-ud-train.conllu.xz": train} | {
+        f"ud_ewt/{name}": read_text(sources["ud"] / name) for name in held
+    }

@@ -1,4 +1,4 @@
-"""English inflection and derivation, and invented stems and names.
+"""The tables of the language, English inflection and derivation, and invented stems and names.
 
 Invented words are regular, so that a character-based model can recognise a past tense or a plural of an unseen stem.
 Names of people, places, organisations and works use the same syllables, so the form of a name says nothing about its
@@ -8,14 +8,26 @@ class.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import cache
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
 
 from elmo_bench.mini.language.chance import Chance
-from elmo_bench.mini.language.english import WORDS
+from elmo_bench.system.storage import yaml_text
 
+
+def table(name: str) -> dict[str, Any]:
+    """The tables of a file in this folder. A string is a list of words: use `str.split`."""
+    content: Any = OmegaConf.to_container(yaml_text.read(Path(__file__).with_name(f"{name}.yaml")))
+    return content
+
+
+WORDS, GRAMMAR, REVIEWS = map(table, ("words", "grammar", "reviews"))
+TAGS = {word: tag for tag, words in WORDS["tags"].items() for word in words.split()}
+THINGS = tuple(WORDS["things"].split())
 SYLLABLES = {kind: parts.split() for kind, parts in WORDS["syllables"].items()}
-VOWELS = "aeiou"
 
 
 @cache
@@ -41,7 +53,7 @@ def forms(word: str) -> set[str]:
 
 def article(following: str) -> str:
     """The indefinite article before a word."""
-    return "an" if following[0].lower() in VOWELS and not following.lower().startswith("uni") else "a"
+    return "an" if following[0].lower() in "aeiou" and not following.lower().startswith("uni") else "a"
 
 
 def capitalised(text: str) -> str:
@@ -49,7 +61,7 @@ def capitalised(text: str) -> str:
     return re.sub("[A-Za-z]", lambda letter: letter[0].upper(), text, count=1)
 
 
-class Inventor:
+class Inventor(Chance):
     """Makes words out of syllables (the table `syllables`), all of them different. Neither they nor their other forms
     are in `taken` or offensive.
 
@@ -59,35 +71,31 @@ class Inventor:
     """
 
     def __init__(self, chance: Chance, taken: set[str]):
-        self._chance, self._taken = chance, set(taken)
+        super().__init__(chance)
+        self._taken = set(taken)
         self.made: list[str] = []  # in the order in which they were made, in lower case
 
     def stem(self, suffix: str = "") -> str:
         """A lower-case stem of one or two syllables, with the suffix if any: drask, vemp, stallen, gundous."""
-        if self._chance.happens(0.6):
-            return self._new(lambda: self._some("onsets", "vowels", "stem_ends"), suffix)
-        return self._new(lambda: self._some("onsets", "vowels", "middles") + "e" + self._chance.one_of("nr"), suffix)
+        ending = "stem_ends" if self.happens(0.6) else "middles e liquids"
+        return self._new(f"onsets vowels {ending}", suffix)
 
     def name(self) -> str:
         """A capitalised name of two or three syllables: Tarvel, Skanedo."""
-        middles = ["middles", "vowels"] * (1 if self._chance.happens(0.7) else 2)
+        return self._new("onsets vowels" + " middles vowels" * (1 if self.happens(0.7) else 2)).capitalize()
 
-        def make() -> str:
-            start = self._some("onsets", "vowels", *middles)
-            return start if self._chance.happens(0.3) else start + self._some("name_ends")
-
-        return self._new(make).capitalize()
-
-    def _some(self, *kinds: str) -> str:
-        """Parts of a word, one of each kind."""
-        return "".join(self._chance.one_of(SYLLABLES[kind]) for kind in kinds)
-
-    def _new(self, make: Callable[[], str], suffix: str = "") -> str:
-        while len(stem := make()) <= 3 or not all(map(self._is_free, (stem, *forms(stem + suffix)))):
-            pass
-        self._taken |= {stem, stem + suffix}
-        self.made.append(stem + suffix)
-        return stem + suffix
-
-    def _is_free(self, form: str) -> bool:
-        return form not in self._taken and not any(part in form for part in SYLLABLES["avoided"])
+    def _new(self, pattern: str, suffix: str | None = None) -> str:
+        """A word of parts of these kinds; a name, without suffix, may have an ending."""
+        while True:
+            parts = re.sub(r"\w\w+", lambda kind: self.one_of(SYLLABLES[kind[0]]), pattern)
+            stem = parts.replace(" ", "")
+            if suffix is None and not self.happens(0.3):
+                stem += self.one_of(SYLLABLES["name_ends"])
+            made = stem + (suffix or "")
+            if len(stem) > 3 and not any(
+                form in self._taken or any(part in form for part in SYLLABLES["avoided"])
+                for form in {stem, *forms(made)}
+            ):
+                self._taken |= {stem, made}
+                self.made.append(made)
+                return made
