@@ -72,7 +72,7 @@ sweep-cancel: $(READY) ## end what runs and waits on a cluster; the same sweep a
 table: $(READY) ## table N of the paper for TASK, as one sweep; N=4: neighbours, 5: word senses, 6: parts of speech, 7: tuning
 	@$(if $(TABLE_$(N)),$(MODULE) elmo_bench $(TABLE_$(N)) 'scale=$(SCALE)' $(ARGS),$(call sweep,table$(or $(N),N)))
 
-figure: $(READY) ## figure N of the paper for TASK, as one sweep
+figure: $(READY) ## figure N of the paper for TASK, as one sweep, drawn as SVG and PDF
 	@$(call sweep,figure$(or $(N),N))
 
 report: $(READY) ## write the report of your runs, results/own/report.html (ARGS=results_root=results: of the reference runs)

@@ -23,9 +23,9 @@ import torch
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, base, grammar_parser
 
-from elmo_bench.bilm.kernels import checked
+from elmo_bench.bilm import frozen
 from elmo_bench.configuration import pages
-from elmo_bench.nn.kernels import compiler
+from elmo_bench.nn.kernels import library
 from elmo_bench.system import children, places
 from elmo_bench.system.machine import cores
 from tests import fakes, toy
@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 900  # seconds after which what a test has started counts as hanging, on a busy machine too
 STAND_IN = "elmo_bench.layers.bilm.BilmLayers"  # what a small stand-in for the biLM takes the place of
 needs_compiler = pytest.mark.skipif(
-    not any(shutil.which(name) for name in compiler.COMPILERS if name), reason="no C++ compiler"
+    not any(shutil.which(name) for name in library.COMPILERS if name), reason="no C++ compiler"
 )
 
 # Thousands of configurations are composed, with the same interpolations, which OmegaConf parses in plain Python.
@@ -115,9 +115,9 @@ def default_dtype() -> Iterator[Callable[[torch.dtype], None]]:
 def fresh(tmp_path, monkeypatch) -> Iterator[Path]:
     """An empty folder for compiled libraries, and none loaded."""
     monkeypatch.setattr(places, "machine_cache", lambda: tmp_path)
-    checked.kernels.cache_clear()
+    frozen.kernels.cache_clear()
     yield tmp_path / "kernels"
-    checked.kernels.cache_clear()
+    frozen.kernels.cache_clear()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typing import Any
 from elmo_bench.commands.run import Sweep
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.arms import variant
-from elmo_bench.identity.identity import Identity
+from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import label, run_name

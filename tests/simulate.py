@@ -106,15 +106,15 @@ def experiment(draw: np.random.Generator, case: Case, difference: float) -> tupl
             bilms.append(Arm(found, of_clusters))
         scores.append(tuple(bilms[0].scores.tolist()))
         arms.append(bilms)
-    pooled = pool(tuple(scores))
+    part, doubt = pool(tuple(scores))
     (one, *others), (less,) = arms[:2]
-    more = one._replace(pooled=pooled.part)
+    more = one._replace(pooled=part)
     if others:
         means = [(arm.scores.mean(), arm.influences.mean(0)) for arm in arms[0]]
         more = Arm(np.array([score for score, _ in means]), np.stack([added for _, added in means]))
-    found = spread(more, less._replace(pooled=pooled.part).scaled(-1))
+    found = spread(more, less._replace(pooled=part).scaled(-1))
     assert found is not None
-    return float(more.scores.mean() - less.scores.mean()), found, pooled.doubt
+    return float(more.scores.mean() - less.scores.mean()), found, doubt
 
 
 def _sizes(draw: np.random.Generator, case: Case) -> np.ndarray:

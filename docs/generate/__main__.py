@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from docs.generate import commands, costs, examples, keys, pictures, tutorial
+from docs.generate import costs, keys, pictures, tutorial, usage
 from elmo_bench.system.places import ROOT
 from elmo_bench.system.storage.files import write_text
 from tests import simulate
@@ -25,14 +25,14 @@ MADE: dict[str, Callable[..., str]] = {
     "first result": costs.first_result,
     "one seed": costs.one_seed,
     "two gains": costs.two_gains,
-    "commands": commands.table,
-    "sweeps": commands.sweeps,
+    "commands": usage.commands,
+    "sweeps": usage.sweeps,
     "keys": keys.table,
     "keys of task": keys.of_task,
     "recipe": keys.recipe,
-    "formats": examples.formats,
-    "prediction": examples.prediction,
-    "heads": examples.heads,
+    "formats": usage.formats,
+    "prediction": usage.prediction,
+    "heads": usage.heads,
     "simulation": simulate.table,
 }  # the longest name that a block's name begins with; what follows is the argument
 

@@ -12,7 +12,7 @@ from hydra.utils import instantiate
 
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.tables import in_order
-from elmo_bench.identity.makers import maker
+from elmo_bench.identity.settings import maker
 from elmo_bench.records.frame import is_main, rest
 from elmo_bench.records.record import Record
 from elmo_bench.records.store import read_all, whole

@@ -20,7 +20,7 @@ from elmo_bench.layers.source import Layers, frozen_layers
 from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import open_text
-from elmo_bench.system.terminal.bars import tracked
+from elmo_bench.system.terminal.streams import tracked
 from elmo_bench.text.columns import read_blocks
 
 NOTE = (

@@ -19,8 +19,8 @@ from elmo_bench.analysis.settings import OverlapConfig
 from elmo_bench.bilm.corpus import TextSource, sources
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig
-from elmo_bench.identity.makers import maker
 from elmo_bench.identity.missing import check_text
+from elmo_bench.identity.settings import maker
 from elmo_bench.records import studies
 from elmo_bench.records.studies import LONG, SHARED, StudyCell, StudyRecord
 from elmo_bench.system import machine

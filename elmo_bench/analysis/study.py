@@ -22,10 +22,9 @@ from elmo_bench.analysis import settings as pages_of_studies
 from elmo_bench.analysis.settings import StudyConfig, files, missing_data
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import BilmConfig, RunConfig, VectorSetConfig
-from elmo_bench.embedding.tables import VectorFiles
-from elmo_bench.identity import makers
+from elmo_bench.embedding.tables import VectorFiles, locate
 from elmo_bench.identity.missing import missing_layers
-from elmo_bench.identity.vector_files import locate
+from elmo_bench.identity.settings import make
 from elmo_bench.layers.build import open_source
 from elmo_bench.layers.source import Layers, frozen_layers
 from elmo_bench.records import store, studies
@@ -71,7 +70,7 @@ class Study(Generic[T]):
         lines = [line for each in (run, *controls.values()) for line in missing_layers(each)]
         check_missing(f"analysis.{name} scale={run.scale.name}", [*missing_data(run, settings), *lines])
         for each in (run, *controls.values()):
-            makers.make(each)
+            make(each)
         return cls(name, run, settings, controls)
 
     def open(self, cached: bool) -> dict[str, Any]:

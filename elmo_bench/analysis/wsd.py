@@ -25,7 +25,7 @@ from elmo_bench.analysis.study import Score, Study, clusters
 from elmo_bench.metrics.items import ratio
 from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal.bars import tracked
+from elmo_bench.system.terminal.streams import tracked
 from elmo_bench.text.vocabulary import coverage
 
 NOTE = (

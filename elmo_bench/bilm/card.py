@@ -34,11 +34,7 @@ def write_card(folder: Path, card: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_card(folder: Path, remedy: str = RESTORE) -> dict[str, Any]:
-    """The card in a folder, without its checksum.
-
-    Raises:
-        UserError: it is missing, damaged or changed; `remedy` ends the message.
-    """
+    """The card in a folder, without its checksum."""
     return read_sealed(folder / CARD, "card of a biLM", remedy)
 
 
@@ -50,9 +46,6 @@ def check_files(*paths: str | PathLike[str]) -> dict[Path, str]:
 
     Returns:
         The sha256 of those files that a card names.
-
-    Raises:
-        UserError: a file is missing or not the one that its card or note names, or the card itself is damaged.
     """
     given = [Path(path) for path in paths]
     named = {folder: _files(folder) for folder in dict.fromkeys(path.parent for path in given)}
@@ -72,11 +65,7 @@ def check_folder(folder: Path, remedy: str = RESTORE) -> None:
 
 
 def files_of(name: str | PathLike[str]) -> tuple[Path, Path]:
-    """The options and the weights of a biLM.
-
-    Raises:
-        UserError: there is no such folder, or it does not have one file of each kind.
-    """
+    """The options and the weights of a biLM."""
     named = places.shipped(places.ROOT / "models", str(name)) if len(Path(name).parts) == 1 else Path(name)
     folder = named if (named / FILES[0]).is_file() else places.expanded(name)
     if not folder.is_dir():

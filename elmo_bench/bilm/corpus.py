@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
+from elmo_bench.bilm.encoder import SENTENCE_BEGIN, SENTENCE_END
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import open_text
@@ -31,11 +31,7 @@ class TextSource(NamedTuple):
     tokens: int | None = None
 
     def sentences(self) -> Iterator[list[str]]:
-        """The words of each sentence.
-
-        Raises:
-            UserError: the file is missing, not UTF-8, in JSON, or contains no sentence.
-        """
+        """The words of each sentence."""
         check_text(self.path)
         taken = 0
         with open_text(self.path) as file:
@@ -62,9 +58,6 @@ def sources(root: Path, text: Sequence[tuple[str, int | None]]) -> list[TextSour
 
     A path may be a pattern (`news.en-*`) or a folder: all of its files in order of their names, hidden ones left out.
     The 1B Word Benchmark's `training-monolingual.tokenized.shuffled` is such a folder.
-
-    Raises:
-        UserError: no file matches, or a number of tokens is given for several files.
     """
     listed: list[TextSource] = []
     for name, tokens in text:
@@ -109,11 +102,7 @@ class Corpus:
 
     @classmethod
     def read(cls, sources: Sequence[TextSource], seed: int | None = None) -> Corpus:
-        """Reads the sources in order and shuffles the sentences (seed None: no shuffling).
-
-        Raises:
-            UserError: a file is missing, not UTF-8, or contains no sentence.
-        """
+        """Reads the sources in order and shuffles the sentences (seed None: no shuffling)."""
         ids: dict[str, int] = {SENTENCE_BEGIN: 0, SENTENCE_END: 1}
         tokens, ends = array("i"), array("q")
         for source in sources:
@@ -161,15 +150,10 @@ class Corpus:
 
     def streams(self, vocabulary: Sequence[str]) -> tuple[Stream, Stream]:
         """The forward and the backward stream."""
-        to_target = self.targets(vocabulary)
-        return self._stream(self.tokens, 0, 1, to_target), self._stream(self._reversed(), 1, 0, to_target)
-
-    def _reversed(self) -> np.ndarray:
-        """The tokens with each sentence reversed, the sentences in the same order."""
-        starts = np.concatenate([[0], self.ends[:-1]])
-        lengths = self.ends - starts
-        mirror = np.repeat(starts + self.ends - 1, lengths) - np.arange(len(self.tokens))
-        return self.tokens[mirror]
+        starts, to_target = np.concatenate([[0], self.ends[:-1]]), self.targets(vocabulary)
+        mirror = np.repeat(starts + self.ends - 1, self.ends - starts) - np.arange(len(self.tokens))
+        backward = self.tokens[mirror]  # each sentence reversed, the sentences in the same order
+        return self._stream(self.tokens, 0, 1, to_target), self._stream(backward, 1, 0, to_target)
 
     def _stream(self, tokens: np.ndarray, first: int, last: int, to_target: np.ndarray) -> Stream:
         starts = np.concatenate([[0], self.ends[:-1]])

@@ -21,12 +21,11 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from elmo_bench.bilm.card import check_files
-from elmo_bench.bilm.characters import character_table, used_characters
 from elmo_bench.bilm.corpus import UNKNOWN, Corpus, Stream
-from elmo_bench.bilm.encoder import TokenEncoder
-from elmo_bench.bilm.kernels.lstm import States
+from elmo_bench.bilm.encoder import TokenEncoder, character_table, used_characters
+from elmo_bench.bilm.lstm import State
 from elmo_bench.bilm.model import BiLM
-from elmo_bench.nn.kernels.products import product
+from elmo_bench.nn.numerics import product
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.files import open_text
@@ -201,7 +200,7 @@ class BidirectionalLM(nn.Module):
     def outputs(
         self,
         words: Words,
-        states: States,
+        states: State,
         dtype: torch.dtype = torch.float32,
         drop: Callable[[Tensor], Tensor] = lambda x: x,
     ) -> Tensor:
@@ -222,9 +221,12 @@ class BidirectionalLM(nn.Module):
         directions = [list(layers.children()) for layers in self.bilm.directions]
         for number, layers in enumerate(zip(*directions, strict=True)):
             h, outputs = drop(h), []
-            for layer, x, state in zip(layers, h, states, strict=True):
-                output, state[number] = layer(x, [rows] * steps, state[number])
+            for direction, (layer, x) in enumerate(zip(layers, h, strict=True)):
+                start = State(*(part[direction, number].clone() for part in states))
+                output, end = layer(x, [rows] * steps, start)
                 outputs.append(output)
+                for part, last in zip(states, end, strict=True):
+                    part[direction, number] = last
             out = torch.stack(outputs)
             h = out + h if number and self.bilm.options.lstm.use_skip_connections else out
         return drop(h)
@@ -242,9 +244,6 @@ class BidirectionalLM(nn.Module):
             of predictions of each direction, including sentence ends; unknown_words, how many words of the text the
             vocabulary lacks; pieces, the mean negative log-likelihoods of each piece in nats, forward and backward,
             from which follows how sure the perplexities are.
-
-        Raises:
-            UserError: they are not finite; it gives the name of the text.
         """
         streams = corpus.streams(vocabulary)
         rows = max(1, min(rows, len(streams[0].inputs) // (4 * steps)))
@@ -280,11 +279,7 @@ def load_lm(folder: Path) -> tuple[BidirectionalLM, list[str]]:
 
 
 def read_lm(options: Path, weights: Path) -> tuple[BidirectionalLM, list[str]]:
-    """A biLM with its softmax, and the vocabulary; both lie beside the weights.
-
-    Raises:
-        UserError: a file is missing or damaged, or not the one that the card in the folder names.
-    """
+    """A biLM with its softmax, and the vocabulary; both lie beside the weights."""
     path, vocabulary = softmax_files(weights.parent)
     check_files(vocabulary, path)
     bilm = BiLM.from_files(options, weights, state="carry")
@@ -303,11 +298,7 @@ def read_lm(options: Path, weights: Path) -> tuple[BidirectionalLM, list[str]]:
 
 
 def read_vocabulary(path: Path, size: int | None = None) -> list[str]:
-    """The words of a softmax, one a line.
-
-    Raises:
-        UserError: as `open_text` does; `<UNK>` is missing; a word stands twice, or there are not `size` of them.
-    """
+    """The words of a softmax, one a line."""
     with open_text(path) as lines:
         words = list(filter(None, map(str.strip, lines)))
     if UNKNOWN not in words:

@@ -10,23 +10,24 @@ backward direction's sequences are reversed beforehand, so that both directions 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.nn.kernels.products import linear
-from elmo_bench.nn.packing import on_device
+from elmo_bench.nn.kernels.library import direction_threads
+from elmo_bench.nn.numerics import linear
+from elmo_bench.nn.packing import Packing, on_device
 from elmo_bench.nn.recurrent import PROJECTED, recurrence
 
 
 class State(NamedTuple):
-    """State of one direction of one layer, one row per sequence."""
+    """State, one row per sequence: of one direction of one layer, or of all L layers of both, then (2, L, B, ...)."""
 
-    h: Tensor  # (B, P) projected and clipped output
-    c: Tensor  # (B, C) clipped cell
+    h: Tensor  # (..., B, P) projected and clipped output
+    c: Tensor  # (..., B, C) clipped cell
 
 
 class ProjectedLSTM(nn.Module):
@@ -74,3 +75,49 @@ class ProjectedLSTM(nn.Module):
         lengths = (steps[:, None] > np.arange(steps[0])).sum(0)  # (B,)
         last = on_device((np.cumsum(steps) - steps)[lengths - 1] + np.arange(steps[0]), x.device)
         return outputs[0], State(outputs[0, last].detach(), cells[0, last])
+
+
+class Directions:
+    """All layers of both directions.
+
+    Args:
+        stacks: for each direction its layers, which are called like a `ProjectedLSTM`.
+        skip: every layer but the first adds its input to its output.
+    """
+
+    def __init__(self, stacks: Iterable[Iterable[Callable]], skip: bool):
+        self.stacks, self.skip = [list(layers) for layers in stacks], skip
+
+    def __call__(self, token: Tensor, packing: Packing, starts: State) -> tuple[Tensor, State]:
+        """Runs a batch.
+
+        Args:
+            token: the token vectors, marks included, sentence by sentence; P wide.
+            packing: of the batch.
+            starts: states before the first step, rows in packed order.
+
+        Returns:
+            (N, L+1, 2P) layers of the N words that are not marks, and the states after each sentence, rows in packed
+            order. Layer 0 is the token vector twice.
+        """
+
+        def run(direction: int) -> tuple[list[Tensor], State]:
+            return self._direction(direction, token, packing, starts)
+
+        (forward, forward_ends), (backward, backward_ends) = direction_threads(run, token)
+        token = token[packing.inside]
+        halves = [token, token, *(half for layer in zip(forward, backward, strict=True) for half in layer)]
+        layers = torch.stack(halves, dim=1).unflatten(1, (-1, 2)).flatten(2)  # each number copied once
+        return layers, State(*map(torch.stack, zip(forward_ends, backward_ends, strict=True)))
+
+    def _direction(self, direction: int, token: Tensor, packing: Packing, starts: State) -> tuple[list[Tensor], State]:
+        """Outputs of every layer, (N, P), and the states after each sentence, (L, B, ...)."""
+        order, inverse = packing.orders[direction]
+        words = inverse[packing.inside]
+        x, outputs, ends = token[order], [], []
+        for number, layer in enumerate(self.stacks[direction]):
+            out, end = layer(x, packing.batch_sizes, State(*(part[direction, number] for part in starts)))
+            x = out + x if number and self.skip else out
+            outputs.append(x[words])
+            ends.append(end)
+        return outputs, State(*map(torch.stack, zip(*ends, strict=True)))

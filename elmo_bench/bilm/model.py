@@ -16,18 +16,16 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elmo_bench.bilm.card import check_files, files_of
-from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
-from elmo_bench.bilm.encoder import SkipInitialValues, TokenEncoder
-from elmo_bench.bilm.frozen import FrozenEncoder, frozen_directions
-from elmo_bench.bilm.kernels.checked import granted
-from elmo_bench.bilm.kernels.lstm import CompiledDirections, Directions, States
-from elmo_bench.bilm.lstm import ProjectedLSTM, State
+from elmo_bench.bilm.encoder import SENTENCE_BEGIN, SENTENCE_END, SkipInitialValues, TokenEncoder
+from elmo_bench.bilm.frozen import CompiledDirections, FrozenEncoder, frozen_directions, granted
+from elmo_bench.bilm.lstm import Directions, ProjectedLSTM, State
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.weights import export_weights, load_weights
-from elmo_bench.nn.kernels.threads import copied, torch_alone
+from elmo_bench.nn.kernels.library import copied, torch_alone
 from elmo_bench.nn.numerics import uncompiled
 from elmo_bench.nn.packing import Packing, budgeted, on_device, padded
 from elmo_bench.system.errors import UserError, explained
@@ -54,7 +52,7 @@ class BiLM(nn.Module):
             on a CPU, `DEVICE_TOKENS` elsewhere.
 
     Attributes:
-        precision: of the products without gradients on a CPU: "fp32", or "bf16" (see `kernels/checked.py`).
+        precision: of the products without gradients on a CPU: "fp32", or "bf16" (see `frozen.py`).
     """
 
     precision = "fp32"
@@ -77,8 +75,8 @@ class BiLM(nn.Module):
             nn.ModuleList(ProjectedLSTM(*sizes) for _ in range(lstm.n_layers)) for _ in range(2)
         )
         self._frozen: tuple[tuple, FrozenEncoder, Directions | CompiledDirections] | None = None
-        self._steady: tuple[tuple, States] | None = None
-        self._carried: States | None = None
+        self._steady: tuple[tuple, State] | None = None
+        self._carried: State | None = None
         self._trainings = 0  # passes with gradients: after one, an optimiser may have changed the weights
 
     @classmethod
@@ -93,10 +91,6 @@ class BiLM(nn.Module):
         """A frozen biLM from options.json and weights (official HDF5 or our safetensors).
 
         `precision` "bf16" becomes "fp32", and one line says so, where the processor lacks it.
-
-        Raises:
-            UserError: a file is missing or damaged, or not the one that the card beside it names; the two do not match;
-                the state or the precision is unknown.
         """
         usable = granted(precision)
         digests = check_files(options, weights)
@@ -118,9 +112,6 @@ class BiLM(nn.Module):
             name: "open" (trained on 74 million tokens of open text) or "mini", which come with the project; or a folder
                 with an options file and weights in the official layout, such as one that `pretrain` wrote.
             state: the initial state of every sentence: "warm", "zero" or "carry" (see `BiLM`).
-
-        Raises:
-            UserError: there is no such biLM, and the errors of `from_files`.
         """
         if not isinstance(name, str | PathLike):
             raise UserError(f'{name!r} is no biLM: give "open", "mini" or the path of a folder')
@@ -166,10 +157,6 @@ class BiLM(nn.Module):
 
         Returns:
             A float32 tensor (L+1, tokens, 2P) for each sentence, in the order given.
-
-        Raises:
-            UserError: a sentence is no list of words; the memory runs out, and it says how many tokens were computed
-                at once.
         """
         sentences = _listed(sentences)
         answers: list[Tensor] = [torch.empty(0)] * len(sentences)
@@ -202,9 +189,6 @@ class BiLM(nn.Module):
 
         Returns:
             (B, L+1, T, 2P) on the module's device, T the longest sentence.
-
-        Raises:
-            UserError: a sentence is no list of words.
         """
         sentences = _listed(sentences)
         return padded(self._run(sentences), [len(sentence) for sentence in sentences])
@@ -236,8 +220,6 @@ class BiLM(nn.Module):
 
     def _run(self, sentences: Sequence[Sequence[str]]) -> Tensor:
         """(L+1, N, 2P) float32 for the N words of the batch, one sentence after another."""
-        if any(isinstance(sentence, str) for sentence in sentences):
-            raise TypeError("a sentence must be a list of tokens, not a string; split it first")
         if not sentences:
             return self.encoder.characters.weight.new_zeros(self.n_layers, 0, self.width)
         with torch.autocast(self._device.type, enabled=False):
@@ -262,7 +244,9 @@ class BiLM(nn.Module):
         token = vectors(list(ids))[on_device(index, self._device)]  # (N + 2B, P)
         layers, ends = directions(token, packing, self._starts(packing))
         if self.state == "carry":
-            self._carry(packing, ends)
+            assert self._carried is not None
+            for kept, end in zip(self._carried, ends, strict=True):
+                kept[:, :, packing.rows] = end.detach().to(kept.dtype)
         return layers.transpose(0, 1)
 
     def _functions(self, prepared: bool) -> tuple[Callable[[list[str]], Tensor], Directions | CompiledDirections]:
@@ -277,25 +261,26 @@ class BiLM(nn.Module):
             self._frozen = version, FrozenEncoder(self.encoder, half), directions
         return self._frozen[1], self._frozen[2]
 
-    def _starts(self, packing: Packing) -> States:
+    def _starts(self, packing: Packing) -> State:
         """States before the first step, rows in packed order."""
         rows = len(packing.rows)
         if self.state == "warm":
-            return [[State(*(x.expand(rows, -1).contiguous() for x in s)) for s in layers] for layers in self._warm()]
-        if self.state == "carry" and self._carried is not None:
-            self._carried = self._with_rows(self._carried, rows)
-            return [[State(*(x[packing.rows] for x in s)) for s in layers] for layers in self._carried]
-        return self.zeros(rows)
+            return State(*(x.expand(-1, -1, rows, -1) for x in self._warm()))
+        if self.state == "zero":
+            return self.zeros(rows)
+        carried = self._carried or self.zeros(rows)  # rows beyond this batch keep their states
+        missing = max(0, rows - carried.h.shape[2])
+        self._carried = State(*(F.pad(x, (0, 0, 0, missing)) for x in carried))
+        return State(*(x.index_select(2, packing.rows) for x in self._carried))
 
-    def zeros(self, rows: int) -> States:
+    def zeros(self, rows: int) -> State:
         """Zero states of this many sequences, of the weights' type, whatever torch's default is."""
         zeros, lstm = self.encoder.characters.weight.new_zeros, self.options.lstm
-        sizes = lstm.projection_dim, lstm.dim
-        return [[State(*(zeros(rows, size) for size in sizes)) for _ in range(lstm.n_layers)] for _ in range(2)]
+        return State(*(zeros(2, lstm.n_layers, rows, size) for size in (lstm.projection_dim, lstm.dim)))
 
     @torch.no_grad()
-    def _warm(self) -> States:
-        """The state after eight empty sentences from zeros, (1, P) and (1, C); it changes only with the weights."""
+    def _warm(self) -> State:
+        """The state after eight empty sentences from zeros, of one row; it changes only with the weights."""
         version = self._weights_version()
         if self._steady is None or self._steady[0] != version:
             vectors, directions = self._functions(prepared=not any(p.requires_grad for p in self.parameters()))
@@ -305,23 +290,6 @@ class BiLM(nn.Module):
                 states = directions(marks, packing, states)[1]
             self._steady = version, states
         return self._steady[1]
-
-    def _carry(self, packing: Packing, ends: States) -> None:
-        """Keeps the state of each row for the next batch; rows beyond this batch keep theirs."""
-        rows = len(packing.rows)
-        self._carried = self._with_rows(self._carried or self.zeros(rows), rows)
-        for kept_layers, end_layers in zip(self._carried, ends, strict=True):
-            for kept, end in zip(kept_layers, end_layers, strict=True):
-                for old, new in zip(kept, end, strict=True):
-                    old[packing.rows] = new.detach().to(old.dtype)
-
-    def _with_rows(self, states: States, rows: int) -> States:
-        missing = rows - len(states[0][0].h)
-        if missing <= 0:
-            return states
-        return [
-            [State(*(torch.cat([x, x.new_zeros(missing, x.shape[1])]) for x in s)) for s in layers] for layers in states
-        ]
 
     @property
     def _device(self) -> torch.device:
@@ -340,7 +308,7 @@ class BiLM(nn.Module):
         """For `to`, `half` and the like: the state that "carry" keeps goes along, what is kept beside is made anew."""
         self._frozen = self._steady = None
         if self._carried is not None:
-            self._carried = [[State(*map(fn, state)) for state in layers] for layers in self._carried]
+            self._carried = State(*map(fn, self._carried))
         return super()._apply(fn, recurse)
 
     def __getstate__(self) -> dict:

@@ -41,11 +41,7 @@ class UntrainedBilm:
         return {"untrained": VERSION, "options": self._sizes()}
 
     def make(self) -> Path:
-        """Writes both files, unless weights of these sizes exist, unchanged since they were written.
-
-        Raises:
-            UserError: the sizes cannot be read, a file cannot be written.
-        """
+        """Writes both files, unless weights of these sizes exist, unchanged since they were written."""
         import torch
 
         from elmo_bench.bilm.model import BiLM

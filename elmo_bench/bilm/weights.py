@@ -63,12 +63,7 @@ def official(ours: Mapping[str, Tensor], options: Options) -> dict[str, list[Ten
 
 
 def load_weights(module: nn.Module, options: Options, path: str | PathLike[str]) -> None:
-    """Loads the weights of a file, official or ours by its first bytes, into a biLM, which may be on "meta".
-
-    Raises:
-        UserError: the file is missing, damaged, of neither format, or does not match the options (the error names the
-            weight).
-    """
+    """Loads the weights of a file, official or ours by its first bytes, into a biLM, which may be on "meta"."""
     path = Path(path)
     with open_bytes(path) as file:
         signature = file.read(len(HDF5_SIGNATURE))
@@ -94,11 +89,7 @@ def load_weights(module: nn.Module, options: Options, path: str | PathLike[str])
 def export_weights(
     module: nn.Module, options: Options, path: str | PathLike[str], dtype: torch.dtype = torch.float32
 ) -> None:
-    """Writes the official layout (name ends in .hdf5 or .h5) or safetensors, atomically; float16 halves the size.
-
-    Raises:
-        UserError: an unknown file name ending, a folder that is not writable, or weights that overflow `dtype`.
-    """
+    """Writes the official layout (name ends in .hdf5 or .h5) or safetensors, atomically; float16 halves the size."""
     path = Path(path)
     if path.suffix not in (".hdf5", ".h5", ".safetensors"):
         raise UserError("the name of a weights file must end in .hdf5, .h5 or .safetensors", path)
@@ -110,8 +101,13 @@ def export_weights(
             with replacement(path) as partial:
                 save_file(ours, partial, {CHECKSUM: _digest(ours)})
         else:
-            with replacing(path, "wb") as file:
-                file.write(_hdf5_image(options, ours))
+            # Made in memory: HDF5 ends the process where a disk is full.
+            with h5py.File("weights.hdf5", "w", driver="core", backing_store=False) as image:
+                for name, parts in official(ours, options).items():
+                    image[name] = torch.cat(parts).contiguous().numpy()
+                image.flush()
+                with replacing(path, "wb") as file:
+                    file.write(image.id.get_file_image())
     except (OSError, SafetensorError) as error:
         raise UserError(f"the weights cannot be written: {error}", path) from None
 
@@ -124,15 +120,6 @@ def stored_dtype(path: str | PathLike[str]) -> torch.dtype:
     else:
         half = all(tensor.dtype == torch.float16 for tensor in load_file(path).values())
     return torch.float16 if half else torch.float32
-
-
-def _hdf5_image(options: Options, ours: dict[str, Tensor]) -> bytes:
-    """The bytes of an HDF5 file, made in memory: HDF5 ends the process where a disk is full."""
-    with h5py.File("weights.hdf5", "w", driver="core", backing_store=False) as file:
-        for name, parts in official(ours, options).items():
-            file[name] = torch.cat(parts).contiguous().numpy()
-        file.flush()
-        return file.id.get_file_image()
 
 
 def _read_hdf5(module: nn.Module, options: Options, path: Path) -> dict[str, Tensor]:

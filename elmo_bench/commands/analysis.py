@@ -38,15 +38,15 @@ class OfStudies(Command):
 
     def run(self) -> None:
         from elmo_bench.analysis.study import Study
-        from elmo_bench.reporting.tables.studies import show
+        from elmo_bench.reporting.tables.tables import show_study
 
         name = type(self).__name__.lower()
         measure = importlib.import_module(f"elmo_bench.analysis.{name}").measure
         study = Study.of(name, self.settings(), self.typed)
         if query := self.model_dump(include={"word", "sentence"}, exclude_none=True):
-            show(measure(study, [query]))
+            show_study(measure(study, [query]))
         else:
-            show(study.recorded() or study.write(measure(study)), study.run.results_root)
+            show_study(study.recorded() or study.write(measure(study)), study.run.results_root)
 
 
 class Neighbours(OfStudies):
@@ -106,6 +106,6 @@ class Overlap(OfStudies):
 
     def run(self) -> None:
         from elmo_bench.analysis import overlap
-        from elmo_bench.reporting.tables.studies import show
+        from elmo_bench.reporting.tables.tables import show_study
 
-        show(*overlap.write(self.typed))
+        show_study(*overlap.write(self.typed))

@@ -142,7 +142,7 @@ def chosen_recipe(arguments: Sequence[str]) -> tuple[list[str], bool]:
 def _make_text(scale: str, root: Path, cache_root: str) -> None:
     """Generates missing or damaged text of the mini scale again: another text would make another biLM."""
     from elmo_bench.configuration import pages, schema
-    from elmo_bench.identity.makers import maker
+    from elmo_bench.identity.settings import maker
     from elmo_bench.mini.data import mend
 
     if scale in places.named("scale"):
@@ -179,7 +179,7 @@ class Vocabulary(Command):
     def run(self) -> None:
         from elmo_bench.bilm.corpus import most_frequent, sources
         from elmo_bench.system.storage.files import replacing
-        from elmo_bench.system.terminal.bars import tracked
+        from elmo_bench.system.terminal.streams import tracked
 
         output = Path(self.output)
         if output.is_dir() or not output.parent.is_dir():
@@ -223,9 +223,9 @@ class Tune(Command):
         return [files(named), HelpSection("Keys of tuning", described(TuningConfig, "bilm.tuning.")), run_keys()]
 
     def run(self) -> None:
-        from elmo_bench.identity.makers import maker
         from elmo_bench.identity.missing import check_text
-        from elmo_bench.reporting.tables.studies import show
+        from elmo_bench.identity.settings import maker
+        from elmo_bench.reporting.tables.tables import show_study
         from elmo_bench.tuning import TunedBilm, table
 
         runs = to_tune(self.typed)
@@ -235,7 +235,7 @@ class Tune(Command):
             if data := maker(run.scale, run.places):
                 data.make()
             TunedBilm(run.bilm, run.places).make(run.force)
-        show(table.write(runs), runs[0].results_root)
+        show_study(table.write(runs), runs[0].results_root)
 
 
 def to_tune(arguments: Sequence[str]) -> list[RunConfig]:

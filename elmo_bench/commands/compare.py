@@ -30,9 +30,9 @@ class Report(Command):
 
     Prints the tables, our results beside the paper's, and writes README.md, replication.md (the paper's findings with a
     verdict each), tasks/TASK.md, tables/SWEEP.SCALE.md, studies.md, report.html (a self-contained page) and report.json
-    (the same numbers as data) into the folder, and the gains as a picture, figures/gains.svg. The same records give the
-    same bytes. For the project's evidence, results_root=results, it also writes the first tables into the project's
-    README.md, between two markers.
+    (the same numbers as data) into the folder, and the gains as a picture, figures/gains.svg. Of your own runs, it shows
+    the reference runs of the same settings beside them. The same records give the same bytes. For the project's
+    evidence, results_root=results, it also writes the first tables into the project's README.md, between two markers.
     """
 
     page: ClassVar[str] = "sweeps"
@@ -72,7 +72,8 @@ class Export(Command):
 
     runs.csv and runs.parquet have a row for each run, split and metric: task scale arm variant vectors bilm data seed
     split metric headline value group run, as elmo_bench.results() gives them to pandas. tables/ has every table of the
-    report as .tex, for \\usepackage{booktabs}, and as .md.
+    report as .tex, for \\usepackage{booktabs}, and as .md. figures/ has the paper's Figures 1 and 2 of each task that
+    has such runs, as .svg and .pdf.
     """
 
     page: ClassVar[str] = "python"
@@ -89,7 +90,7 @@ class Export(Command):
 
         root = Path(self.results_root or places.OWN)
         written = export(recorded(root), root, Path(self.output))
-        print(f"written: {len(written)} files in {self.output}: runs.csv, runs.parquet, tables/")
+        print(f"written: {len(written)} files in {self.output}: runs.csv, runs.parquet, tables/, figures/")
 
 
 class Publish(Command):
@@ -152,7 +153,7 @@ class Publish(Command):
 def _with_progress(records: Sequence[Record]) -> Iterator[Record]:
     """The records that are written: with a progress bar on a terminal, else with a line on how long the rest takes."""
     from elmo_bench.records.times import in_time
-    from elmo_bench.system.terminal.bars import tracked
+    from elmo_bench.system.terminal.streams import tracked
 
     begun = monotonic()
     for done, record in enumerate(tracked(records, "publishing")):

@@ -140,7 +140,7 @@ class Sweep(OfSweeps):
     the same command again runs only what is missing.
 
     The table is written to tables/SWEEP.SCALE.md in the folder of results, with the rows of all tasks that have such
-    runs.
+    runs; of +sweep=figure1 and figure2 also a picture for each task, figures/SWEEP.SCALE.TASK.svg and .pdf.
 
     Any other key of the configuration may be given as KEY=VALUE, and +KEY=VALUE adds one.
     """
@@ -159,11 +159,13 @@ class Sweep(OfSweeps):
     """local: processes here; slurm: jobs of a cluster, with keys cluster.KEY of conf/cluster/"""
 
     def run(self) -> None:
+        from elmo_bench.reporting import charts
         from elmo_bench.reporting.section import show
         from elmo_bench.reporting.tables import paper
         from elmo_bench.sweeps import queued
         from elmo_bench.sweeps.local import run_missing
         from elmo_bench.sweeps.plan import plan
+        from elmo_bench.system.storage.files import write_bytes
 
         planned = plan(self.request(self.sweep))
         if planned.request.on != "local" and planned.request.run:
@@ -171,10 +173,14 @@ class Sweep(OfSweeps):
             return
         outcome = run_missing(planned)
         if outcome.plan.runs:  # else nothing could be run, and why has been said
-            sections, path = paper.write(outcome)
-            show(sections)
-            ours = places.is_evidence(outcome.plan.config.results_root)
-            print(f"written: {path}{', a table of the reference runs, which git tracks' * ours}")
+            name, made = paper.write(outcome)
+            show(paper.sections(made))
+            root = Path(outcome.plan.config.results_root)
+            ours = places.is_evidence(root)
+            print(f"written: {root / name}{', a table of the reference runs, which git tracks' * ours}")
+            for picture, content in charts.files(charts.pictures({name: made})).items():
+                write_bytes(root / picture, content)
+                print(f"written: {root / picture}")
             print(outcome.line(), flush=True)
         outcome.raise_first()
 
@@ -324,7 +330,7 @@ class Prepare(OfRuns):
 
     def run(self) -> None:
         from elmo_bench.configuration import pages, schema
-        from elmo_bench.identity import makers
+        from elmo_bench.identity import settings
         from elmo_bench.identity.missing import check_files
         from elmo_bench.running.blocks import check_blocks
 
@@ -335,7 +341,7 @@ class Prepare(OfRuns):
         from elmo_bench.running.run import prepare
 
         check_machine(run.trainer)
-        vectors = makers.make(run)
+        vectors = settings.make(run)
         prepare(run, vectors)
         print(f"{run.task.name}/{run.scale.name}: all that its runs read is there", flush=True)
 

@@ -187,7 +187,7 @@ def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
     import h5py
 
     from elmo_bench.bilm.corpus import check_text
-    from elmo_bench.system.terminal.bars import tracked
+    from elmo_bench.system.terminal.streams import tracked
 
     if not output.parent.is_dir():
         raise UserError("no such folder for the output", output.parent)

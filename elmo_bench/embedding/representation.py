@@ -49,9 +49,6 @@ class Elmo(nn.Module):
         source: of layers, or the cache of a frozen source.
         options: the `elmo:` block of a configuration; `finetune="joint"` trains the source's module too, and saves it
             in checkpoints.
-
-    Raises:
-        UserError: inconsistent options.
     """
 
     def __init__(self, source: Layers, options: ElmoConfig):

@@ -24,9 +24,6 @@ class ScalarMix(nn.Module):
         layer_norm: false; "paper" gives each layer the mean 0 and variance 1 over all unmasked tokens and dimensions
             of the batch, as the released code did (a sentence's vector then depends on its batch); "token" normalises
             each vector separately. Neither has affine terms.
-
-    Raises:
-        UserError: a layer that does not exist, a list of another length, an unknown word.
     """
 
     def __init__(
@@ -82,7 +79,11 @@ class ScalarMix(nn.Module):
             if layers.shape[1] > 1:  # otherwise the cache has stored only the layer that counts
                 layers = layers[:, self.read]
             if self.layer_norm == "paper":
-                return normalise_batch(layers, mask)
+                words = mask[:, None, :, None]  # (B, 1, T, 1)
+                n = mask.sum().clamp(min=1) * layers.shape[-1]
+                mean = (layers * words).sum(dim=(0, 2, 3), keepdim=True) / n  # (1, J, 1, 1)
+                variance = ((layers - mean) * words).square().sum(dim=(0, 2, 3), keepdim=True) / n
+                return (layers - mean) * torch.rsqrt(variance + EPSILON)
             if self.layer_norm == "token":
                 return nn.functional.layer_norm(layers, layers.shape[-1:], eps=EPSILON)
             return layers
@@ -93,20 +94,6 @@ class ScalarMix(nn.Module):
             weights = (self.gamma * self.s[self.read]).to(layers.dtype)  # (J,)
             mixed = torch.bmm(weights.expand(len(layers), 1, -1), layers.flatten(2))  # (B, 1, T W): without a copy
             return mixed.view(len(layers), *layers.shape[2:]) * mask[..., None]
-
-
-def normalise_batch(layers: Tensor, mask: Tensor) -> Tensor:
-    """Mean 0 and variance 1 of each layer over all unmasked tokens and dimensions of a batch.
-
-    Args:
-        layers: (B, J, T, W).
-        mask: (B, T) bool, true on words.
-    """
-    words = mask[:, None, :, None]  # (B, 1, T, 1)
-    n = mask.sum().clamp(min=1) * layers.shape[-1]
-    mean = (layers * words).sum(dim=(0, 2, 3), keepdim=True) / n  # (1, J, 1, 1)
-    variance = ((layers - mean) * words).square().sum(dim=(0, 2, 3), keepdim=True) / n
-    return (layers - mean) * torch.rsqrt(variance + EPSILON)
 
 
 def only_layer(layers: str | int | Sequence[float], n_layers: int) -> int | None:

@@ -28,11 +28,7 @@ VERSION = 1  # of the training: raised when the same recipe gives different vect
 
 
 class SkipgramVectors:
-    """Trains the vectors of `vectors=text` and writes them in GloVe's format, in a cache folder named by their recipe.
-
-    Raises:
-        UserError: no recipe of that name in conf/pretrain, no data_root, a missing file.
-    """
+    """Trains the vectors of `vectors=text`; writes them in GloVe's format, in a cache folder named by their recipe."""
 
     def __init__(self, vectors: VectorsConfig, roots: Places):
         self.vectors, self.cache = vectors, Path(roots.cache_root)

@@ -11,8 +11,7 @@ from omegaconf import OmegaConf
 from elmo_bench.configuration import composing, pages
 from elmo_bench.configuration.keys import Keys, fields, valid
 from elmo_bench.configuration.schema import BilmConfig, RunConfig, TunedConfig, VectorsConfig
-from elmo_bench.identity.identity import flat, relative
-from elmo_bench.identity.settings import changing
+from elmo_bench.identity.settings import changing, flat, relative
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 
@@ -26,9 +25,6 @@ def variant(run: RunConfig) -> dict[str, Any]:
 
     Other word vectors, another source of layers and files of callbacks are one key each, `vectors`, `bilm` and
     `callbacks`, whatever their files set; what was typed beside the choice has its own keys.
-
-    Raises:
-        UserError: word vectors are chosen for a model that has none.
     """
     found = changed(run)
     chosen = {key.partition("=")[0] for key in run.typed}

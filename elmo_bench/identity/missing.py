@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.configuration.schema import BilmConfig, LayersConfig, Plain, RunConfig, TunedConfig
-from elmo_bench.identity import vector_files
-from elmo_bench.identity.makers import is_seeded
-from elmo_bench.identity.settings import data_folder
+from elmo_bench.embedding import tables
+from elmo_bench.identity.settings import data_folder, is_seeded
 from elmo_bench.sources import pages as sources
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError, check_missing
@@ -19,17 +18,16 @@ from elmo_bench.text.source import of_hub
 
 
 def check_files(*runs: RunConfig) -> None:
-    """Checks one or several runs of a task, before anything is made or trained.
-
-    Raises:
-        UserError: the task does not offer the scale or cannot use the word vectors or the biLM as it is told to, or
-            files are missing: one is named in one line, several in a list of lines.
-    """
+    """Checks one or several runs of a task, before anything is made or trained."""
     for run in runs:
         check_scale(run)
         check_vectors(run)
         check_layers(run)
-    found = [[*_missing_data(run), *_missing_vectors(run), *missing_layers(run)] for run in runs]
+    found = []
+    for run in runs:
+        sets = [block for block in run.sets if tables.locate(block, run.vectors_root) is None]
+        vectors = [tables.missing(block, run.vectors_root) for block in sets]
+        found.append([*_missing_data(run), *vectors, *missing_layers(run)])
     if problems := list(dict.fromkeys(problem for each in found for problem in each)):
         _report(runs[0], problems)
 
@@ -164,11 +162,6 @@ def _below_nothing(data: Plain) -> bool:
     """Whether a path of the data begins with a folder that is not set."""
     paths = [path for value in data.values() for path in (value if isinstance(value, list) else [value])]
     return data.get("root", "") is None or any(str(path).startswith("None/") for path in paths)
-
-
-def _missing_vectors(run: RunConfig) -> list[str]:
-    root = run.vectors_root
-    return [vector_files.missing(block, root) for block in run.sets if vector_files.locate(block, root) is None]
 
 
 def missing_layers(run: RunConfig) -> list[str]:

@@ -2,20 +2,26 @@
 
 Typed keys whose value equals the default are left out, so that adding a key with a default changes no identity. In an
 open block (reader, words, chars, head, metric, optimizer) every value counts. Files are represented by the sha256 of
-their decompressed content, files that the project makes itself by their recipe.
+their decompressed content. Those that the project makes itself (generated data, the biLM trained on it, an untrained
+biLM, skip-gram vectors) are identified by their recipe, because the last digits of their bytes differ from machine to
+machine; a configuration file names the class that makes them as `maker`.
 """
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
-from elmo_bench.configuration.schema import Plain, RunConfig, VectorSetConfig
-from elmo_bench.identity.makers import maker
-from elmo_bench.identity.vector_files import locate
+from hydra.utils import get_class
+from omegaconf import DictConfig, OmegaConf
+
+from elmo_bench.configuration.composing import ROOTS
+from elmo_bench.configuration.schema import Places, Plain, RunConfig, VectorSetConfig
+from elmo_bench.embedding.tables import locate
 from elmo_bench.layers import model_folder
 from elmo_bench.sources import pages as sources
 from elmo_bench.system import code
@@ -24,6 +30,45 @@ from elmo_bench.system.storage.hashing import MEMORY, content_sha256, fingerprin
 from elmo_bench.text.conll2012 import find_files
 from elmo_bench.text.documents import ENDING, named_beside
 from elmo_bench.text.source import SPLITS
+
+
+class Maker(Protocol):
+    """Built as `maker(block, places)` with the typed block of the configuration file that names it.
+
+    Neither the constructor nor `recipe` reads or makes any of the files. A class with a true attribute `seeded` makes
+    other files for another `seed` in its block. That of a scale has `files`, the names of all files in its folder.
+    """
+
+    def recipe(self) -> dict[str, Any]:
+        """Everything the files depend on, including a version of the code: plain values, and paths of other files."""
+        ...
+
+    def make(self) -> Any:
+        """Makes the files if they are missing. Several processes may call it at once."""
+        ...
+
+
+def is_seeded(block: Any) -> bool:
+    """Whether the files of a block are made here, from its seed."""
+    return block.maker is not None and getattr(get_class(block.maker), "seeded", False)
+
+
+def maker(block: Any, places: Places) -> Maker | None:
+    """The maker that a block names, if it names one."""
+    return None if block is None or block.maker is None else get_class(block.maker)(block, places)
+
+
+def make(run: RunConfig) -> Path | None:
+    """Makes all files that a run needs and that are missing, the data first because the others are trained on them.
+
+    Returns:
+        The file of skip-gram vectors, if the run uses them.
+    """
+    blocks = run.scale, None if run.baseline else run.bilm, run.vectors if run.trains_vectors else None
+    makers = [maker(block, run.places) for block in blocks]
+    *_, vectors = [None if each is None else each.make() for each in makers]
+    return vectors
+
 
 # Callbacks of Lightning that change no result.
 WATCHING = (
@@ -161,3 +206,73 @@ def data_folder(data: Plain) -> Path | None:
     if not isinstance(data.get("folder"), str):
         return None
     return Path(os.path.expanduser(Path(data.get("root") or "", data["folder"])))
+
+
+AROUND = ("hydra", "force", "debug", "table", "typed")  # keys that are no part of a stored configuration
+
+
+class Identity:
+    """The settings that a run's result depends on, and the names derived from them.
+
+    Attributes:
+        settings: plain containers, from which the hashes are computed.
+        run: 16 hexadecimal digits, the name of the run's record and of its work folder.
+        group: the same without the seed: runs with the same group are averaged.
+        data: a hash of the data only.
+    """
+
+    def __init__(self, run: RunConfig):
+        self.settings = plain = settings(run)
+        self.run = self.with_seed(run.seed)
+        self.group = fingerprint({key: value for key, value in plain.items() if key != "seed"})
+        self.data = fingerprint([plain["scale"], plain["task"]["reader"].get("data")], digits=64)
+
+    def with_seed(self, seed: int) -> str:
+        """The `run` of the same settings with another seed."""
+        return fingerprint(self.settings | {"seed": seed})
+
+
+class Description(NamedTuple):
+    """What is known about a run before it starts.
+
+    Attributes:
+        identity: its settings and their hashes.
+        arm, variant: baseline or elmo, and what else it changes of its task's configuration.
+        config: the resolved configuration, for the checkpoint.
+        placeless: the same without paths of this machine, for the record.
+    """
+
+    identity: Identity
+    arm: str
+    variant: dict[str, Any]
+    config: Plain
+    placeless: Plain
+
+
+def placeless(cfg: DictConfig) -> Plain:
+    """The resolved configuration with `<data_root>` etc., and other absolute paths cut to their last part."""
+    cfg = copy.deepcopy(cfg)
+    for place in ROOTS:
+        cfg[place] = f"<{place}>"
+    plain: Any = OmegaConf.to_container(cfg, resolve=True)
+    return relative({key: value for key, value in plain.items() if key not in AROUND})
+
+
+def relative(node: Any) -> Any:
+    """Containers with absolute paths cut to their last part: a record names no folder of this machine."""
+    if isinstance(node, dict):
+        return {key: relative(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [relative(value) for value in node]
+    return f"<elsewhere>/{Path(node).name}" if isinstance(node, str) and os.path.isabs(node) else node
+
+
+def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings by dotted key."""
+    by_key: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            by_key |= flat(value, f"{prefix}{key}.")
+        else:
+            by_key[f"{prefix}{key}"] = value
+    return by_key

@@ -38,10 +38,6 @@ def open_source(
         cache_root: contains the cache in its folder `activations`.
         cached: read the layers from a cache if the source is cacheable.
         check_sha256: the required digest of the source.
-
-    Raises:
-        UserError: the class does not exist, the block has keys that it does not accept or lacks required ones, or the
-            files cannot be read or do not match `check_sha256`.
     """
     settings = block.plain() if isinstance(block, LayersConfig) else dict(block)
     arguments = own_arguments(settings)
@@ -70,11 +66,7 @@ def source_class(target: Any) -> Any:
 
 
 def own_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that a block gives its source, checked against the source's signature.
-
-    Raises:
-        UserError: a key that the source does not accept, or a required key that is missing or null.
-    """
+    """The arguments that a block gives its source, checked against the source's signature."""
     taken = inspect.signature(source_class(settings.get("_target_"))).parameters
     unused = {*COMMON, *(key for key in MAKING if key not in taken)}
     given = {key: value for key, value in settings.items() if key not in unused}

@@ -20,9 +20,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
-from elmo_bench.layers.shards import Shards
+from elmo_bench.layers.shards import DTYPE, Blocks, Shards, Stored, digest, stored
 from elmo_bench.layers.source import LayersSource, Sentences
-from elmo_bench.layers.stored import DTYPE, Blocks, Stored, digest, stored
 from elmo_bench.nn.numerics import tf32
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
@@ -126,7 +125,11 @@ class ActivationCache:
         if size + SPARE_BYTES > shutil.disk_usage(self.folder).free:
             return f"no room for {what} in {self.folder}"
         if size >= SMALL:
-            self._say(f"caching {what} in {self.folder}{self._smaller(size)}")
+            less = ""
+            if self.layer is None and size >= LARGE:
+                alone = size * self.source.width * DTYPE.itemsize / self.blocks.nbytes(1) / 1e6
+                less = f"; with elmo.layers=last, or one layer's number, only that layer is stored: {alone:.0f} MB"
+            self._say(f"caching {what} in {self.folder}{less}")
         self._write(missing)
         return None
 
@@ -137,13 +140,6 @@ class ActivationCache:
     def _missing(self, sentences: Sentences) -> list[Sequence[str]]:
         """The distinct sentences that are not cached yet."""
         return list({key: s for s in sentences if s and (key := digest(s)) not in self.shards.places}.values())
-
-    def _smaller(self, size: int) -> str:
-        """How to store less, shown where that saves much space."""
-        if self.layer is not None or size < LARGE:
-            return ""
-        alone = self.source.width * DTYPE.itemsize / self.blocks.nbytes(1)
-        return f"; with elmo.layers=last, or one layer's number, only that layer is stored: {size * alone / 1e6:.0f} MB"
 
     def _write(self, sentences: list[Sequence[str]]) -> None:
         self.shards.remove_leftovers()  # of a killed writer; we hold the lock

@@ -26,28 +26,19 @@ def files(path: str | PathLike[str]) -> list[Path]:
     """The files that determine a model's layers: its configuration, weights and tokenizer, sorted by name.
 
     Other files in the folder (a model card, weights in another format) are ignored.
-
-    Raises:
-        UserError: the folder, the configuration, the safetensors weights (pickled ones are never read) or the tokenizer
-            is missing; the configuration names code.
     """
     folder = expanded(path)
     if not folder.is_dir():
         raise UserError("no such folder; bilm.path=FOLDER must be the folder of a Hugging Face model", folder)
     if not (folder / CONFIG).is_file():
         raise UserError(f"not the folder of a Hugging Face model: it has no {CONFIG}", folder)
-    _check_implementation(folder / CONFIG)
+    if named := re.search(CODE, read_text(folder / CONFIG)):  # `transformers` would fetch it from the hub and run it
+        raise UserError(f"names code that is not in the folder ({named[0]}); remove this key", folder / CONFIG)
     weights = _weights(folder)
     tokenizer = [folder / name for name in TOKENIZER if (folder / name).is_file()]
     if not tokenizer:
         raise UserError("has no tokenizer: save it there too, with tokenizer.save_pretrained(FOLDER)", folder)
     return sorted([folder / CONFIG, *weights, *tokenizer])
-
-
-def _check_implementation(path: Path) -> None:
-    """With any other name, `transformers` would fetch compiled code from the hub and run it."""
-    if named := re.search(CODE, read_text(path)):
-        raise UserError(f"names code that is not in the folder ({named[0]}); remove this key", path)
 
 
 def _weights(folder: Path) -> list[Path]:

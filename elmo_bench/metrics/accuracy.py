@@ -44,9 +44,6 @@ def score_labels(
 ) -> dict[str, float]:
     """Accuracy of two files: with one label per line, perhaps in double quotes; tables of `source` with a column label;
     or those of the data set, of which `own` gives the labels. Where gold is "-" a line is left out.
-
-    Raises:
-        UserError: a file that cannot be read, an unknown label, files of different length, no gold label at all.
     """
     expected, predicted = (list(_read(Path(path), labels, source, own)) for path in (gold, predictions))
     metric, seen = Accuracy(), (set(), set())

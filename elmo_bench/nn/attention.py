@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.nn.numerics import wide
+from elmo_bench.nn.numerics import ScoreLinear, wide
 
 
 def masked_softmax(scores: Tensor, mask: Tensor, dim: int = -1) -> Tensor:
@@ -109,3 +109,38 @@ class SelfAttention(nn.Module):
         weights = wide(torch.cat([scores, nothing], dim=2)).softmax(2).to(scores.dtype)[..., :-1]  # (B, T, T)
         attended = weights @ x  # (B, T, D)
         return torch.cat([x, attended, x * attended], dim=-1)
+
+
+def masked_max(x: Tensor, mask: Tensor) -> Tensor:
+    """(B, T, D), mask (B, T) bool -> (B, D)."""
+    lowest = torch.finfo(x.dtype).min
+    return x.masked_fill(~mask.unsqueeze(2), lowest).amax(1) * mask.any(1, keepdim=True)
+
+
+def masked_min(x: Tensor, mask: Tensor) -> Tensor:
+    """(B, T, D), mask (B, T) bool -> (B, D)."""
+    return -masked_max(-x, mask)
+
+
+def masked_mean(x: Tensor, mask: Tensor) -> Tensor:
+    """(B, T, D), mask (B, T) bool -> (B, D)."""
+    return wide(x * mask.unsqueeze(2)).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
+
+
+class SelfAttentivePooling(nn.Module):
+    """The mean of a sequence weighted by softmax(w.x_t) over its words (McCann et al. 2017, equation 12).
+
+    There is no bias, because adding a constant does not change a softmax.
+
+    Args:
+        size: D.
+    """
+
+    def __init__(self, size: int):
+        super().__init__()
+        self.score = ScoreLinear(size, 1, bias=False)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """(B, T, D), mask (B, T) bool -> (B, D)."""
+        weights = masked_softmax(self.score(x).squeeze(2), mask)  # (B, T)
+        return (weights.unsqueeze(1) @ x).squeeze(1)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from elmo_bench.text.tags import Constraints
 
-SAFE_SPREAD = 100.0  # nats a step; see `_log_partition`
+SAFE_SPREAD = 100.0  # nats a step; see `_exponential_steps`
 FORBIDDEN = -1e9  # stands for -inf where gradients flow
 
 
@@ -50,8 +50,13 @@ class CRF(nn.Module):
         """
         wide = torch.where(mask.unsqueeze(2), emissions.double(), 0.0)  # (B, T, K)
         start, pairs, end = (table.double() for table in self._tables())
-        whole = _log_partition(wide, start, pairs, end, mask)
-        loss = whole - _score(wide, tags, start, pairs, end, mask)
+        with torch.no_grad():
+            low, high = torch.aminmax(wide, dim=2)  # (B, T) each
+            moves = torch.cat([start, pairs.flatten(), end])
+            moves = torch.where(moves > FORBIDDEN, moves.abs(), 0.0)
+            spread = (high - low).max() + 2 * moves.max()  # looked at: the one wait for a GPU
+        steps = _exponential_steps if spread <= SAFE_SPREAD else _logarithmic_steps
+        loss = steps(wide, start, pairs, end, mask) - _score(wide, tags, start, pairs, end, mask)
         return loss.to(torch.promote_types(emissions.dtype, torch.float32))  # (B,)
 
     def decode(self, emissions: Tensor, mask: Tensor) -> list[list[int]]:
@@ -81,24 +86,14 @@ def _score(emissions: Tensor, tags: Tensor, start: Tensor, pairs: Tensor, end: T
     return total + start[tags[:, 0]] + end[last]
 
 
-def _log_partition(emissions: Tensor, start: Tensor, pairs: Tensor, end: Tensor, mask: Tensor) -> Tensor:
+def _exponential_steps(emissions: Tensor, start: Tensor, pairs: Tensor, end: Tensor, mask: Tensor) -> Tensor:
     """The log of the sum over all allowed sequences, (B,), in double precision.
 
-    In exponential space a step is one matrix product. What underflows there (below e^-700 of the sentence's best) can
-    only matter if the best cannot catch up with it: with B/I/O/E/S any tag leads to any other in two steps, so as long
-    as no step's scores lie more than SAFE_SPREAD apart, the lost part is below e^-400 of the sum. Beyond, in log space.
+    The forward algorithm on probabilities, which every step scales to sum to 1 (Rabiner 1989, section V.A), so that a
+    step is one matrix product. What underflows (below e^-700 of the sentence's best) can only matter if the best cannot
+    catch up with it: with B/I/O/E/S any tag leads to any other in two steps, so as long as no step's scores lie more
+    than SAFE_SPREAD apart, the lost part is below e^-400 of the sum.
     """
-    with torch.no_grad():
-        low, high = torch.aminmax(emissions, dim=2)  # (B, T) each
-        moves = torch.cat([start, pairs.flatten(), end])
-        moves = torch.where(moves > FORBIDDEN, moves.abs(), 0.0)
-        spread = (high - low).max() + 2 * moves.max()  # looked at: the one wait for a GPU
-    steps = _exponential_steps if spread <= SAFE_SPREAD else _logarithmic_steps
-    return steps(emissions, start, pairs, end, mask)
-
-
-def _exponential_steps(emissions: Tensor, start: Tensor, pairs: Tensor, end: Tensor, mask: Tensor) -> Tensor:
-    """The forward algorithm on probabilities, which every step scales to sum to 1 (Rabiner 1989, section V.A)."""
     peak = emissions.amax(2)  # (B, T)
     weights, moves = (emissions - peak.unsqueeze(2)).exp(), pairs.exp()  # (B, T, K), (K, K)
     totals, alpha = [], start.exp().expand(len(mask), -1)  # (B, K)

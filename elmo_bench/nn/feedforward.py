@@ -92,3 +92,14 @@ def probabilities(logits: Tensor, names: Sequence[str], digits: int = 4) -> list
     """Logits (B, K) -> for each row the probability of each of the K classes by its name, rounded."""
     rows = logits.float().softmax(dim=-1).tolist()
     return [{name: round(p, digits) for name, p in zip(names, row, strict=True)} for row in rows]
+
+
+class VariationalDropout(nn.Dropout):
+    """Drops whole features of a sequence: one mask for all its time steps (Gal and Ghahramani 2016)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(B, T, D) -> (B, T, D)."""
+        if not self.training or self.p == 0:
+            return input
+        kept = F.dropout(input.new_ones(input.shape[0], 1, input.shape[2]), self.p)  # (B, 1, D)
+        return input * kept

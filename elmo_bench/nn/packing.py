@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
@@ -11,6 +12,8 @@ from torch import Tensor
 
 BLOCK = 1024  # packed rows whose input product is kept at once on a CPU; more would not fit the cache
 DEVICE_BLOCK = 16384  # elsewhere; fewer would be too many small products
+T = TypeVar("T")
+END = object()
 
 
 class Packing:
@@ -109,3 +112,12 @@ def on_device(array: np.ndarray, device: torch.device | str | None) -> Tensor:
     tensor = torch.from_numpy(array)
     pinned = device is not None and torch.device(device).type == "cuda"
     return (tensor.pin_memory() if pinned else tensor).to(device, non_blocking=True)
+
+
+def ahead(things: Iterator[T]) -> Iterator[T]:
+    """The same things in the same order, one of them ahead, made by a thread; an error comes in its place."""
+    with ThreadPoolExecutor(1, "ahead") as thread:
+        coming = thread.submit(next, things, END)
+        while (thing := coming.result()) is not END:
+            coming = thread.submit(next, things, END)
+            yield thing  # type: ignore[misc]

@@ -17,10 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from elmo_bench.nn.kernels.library import Kernels, load
-from elmo_bench.nn.kernels.products import product
-from elmo_bench.nn.kernels.threads import most_threads
-from elmo_bench.nn.numerics import compiled
+from elmo_bench.nn.kernels.library import Kernels, load, most_threads
+from elmo_bench.nn.numerics import compiled, product
 
 NEAR, NEAR_HALF = 1e-4, 0.1  # largest difference from torch that the check of the compiled functions allows
 SIZE = 64  # numbers of a state in it

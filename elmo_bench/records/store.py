@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from elmo_bench.identity.identity import flat
+from elmo_bench.identity.settings import flat
 from elmo_bench.records.record import Record, of
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
@@ -109,9 +109,7 @@ def read_all(results_root: str | Path, scale: str = "*", task: str = "*") -> lis
         UserError: a record is damaged.
     """
     found = [*fitting(read, sorted((Path(results_root) / "runs").glob(f"{scale}/{task}/[!.]*.json")))]
-    newest: dict[str, int] = {}
-    for record in found:
-        newest[record.task] = max(newest.get(record.task, 0), record.version)
+    newest = {record.task: record.version for record in sorted(found, key=lambda record: record.version)}
     current = [record for record in found if record.version == newest[record.task]]
     if earlier := len(found) - len(current):
         print(f"{results_root}: {earlier} records of earlier versions of their tasks are left out", file=sys.stderr)

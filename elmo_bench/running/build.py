@@ -78,11 +78,7 @@ def layers_source(
 
 
 def device_of(accelerator: str) -> str:
-    """The device on which a cache is computed: a cache is not moved with the model.
-
-    Raises:
-        UserError: the machine has no such accelerator, or has a GPU that torch does not see.
-    """
+    """The device on which a cache is computed: a cache is not moved with the model."""
     cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
     if accelerator != "cpu" and not mps and (why := unseen_gpu()):
         raise UserError(f"trainer.accelerator={accelerator}: {why}, or choose trainer=cpu")
@@ -92,11 +88,7 @@ def device_of(accelerator: str) -> str:
 
 
 def make(task: TaskConfig, part: str, *arguments: Any, **keywords: Any) -> Any:
-    """Calls the partial node `part` of a task's configuration; None if that has none.
-
-    Raises:
-        UserError: the configuration gives it arguments that it does not take, or the memory runs out.
-    """
+    """Calls the partial node `part` of a task's configuration; None if that has none."""
     block = getattr(task, part)
     if block is None:
         return None

@@ -23,10 +23,9 @@ from torch.utils.data import DataLoader
 
 from elmo_bench.configuration.schema import BatchConfig, RunConfig
 from elmo_bench.embedding.scalar_mix import only_layer
+from elmo_bench.layers.bilm import carries, read_text
 from elmo_bench.layers.cache import ActivationCache
-from elmo_bench.layers.carried import carries, read_text
-from elmo_bench.nn.packing import pinned
-from elmo_bench.system.ahead import ahead
+from elmo_bench.nn.packing import ahead, pinned
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Reader, Row, Samples
 from elmo_bench.text.batching import BucketSampler
@@ -157,11 +156,7 @@ def stored_layers(
 
 
 def load(reader: Reader, run: RunConfig) -> DatasetDict:
-    """The splits of a run: dev and test whole, of train the run's fraction.
-
-    Raises:
-        UserError: the errors of the reader; a fraction that does not fill a batch, or a reader that knows no fractions.
-    """
+    """The splits of a run: dev and test whole, of train the run's fraction."""
     if run.fraction == 1:
         return reader.load()
     if "part" not in inspect.signature(reader.load).parameters:

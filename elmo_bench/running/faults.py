@@ -55,9 +55,6 @@ def rehearse_metric(make: Callable[[], Metric], predictions: Sequence[Prediction
 
     A model that has learnt nothing may have no right answer. So the metric is asked, too, about what stands in the rows
     in the form of an answer, such as the right ones; what it does not take is passed over.
-
-    Raises:
-        UserError: they give other scores; both are listed.
     """
     alike = [key for key, value in rows[0].items() if type(value) is type(predictions[0])]
     for answers in (predictions, *([row.get(key) for row in rows] for key in alike)):

@@ -42,9 +42,6 @@ def make_trainer(
     """A Lightning trainer for this rank of a run.
 
     `unused` says that a batch may leave a parameter without a gradient; to look for such ones takes time.
-
-    Raises:
-        UserError: the machine does not have the devices, or Lightning does not take a value or a callback.
     """
     quiet()
     if task.fit.patience is not None and not any(isinstance(each, EarlyStopping) for each in callbacks):
@@ -84,11 +81,7 @@ def make_trainer(
 
 
 def check_machine(machine: TrainerConfig) -> str:
-    """The device as `device_of` has it. Asked before anything is prepared.
-
-    Raises:
-        UserError: the machine lacks what the run is to use.
-    """
+    """The device as `device_of` has it. Asked before anything is prepared."""
     device = device_of(machine.accelerator)
     if machine.precision == "16-mixed" and device == "cpu":  # Lightning would take bfloat16
         raise UserError("trainer.precision=16-mixed needs a GPU; bf16-mixed runs on a CPU, too")
@@ -120,13 +113,7 @@ def set_up(machine: TrainerConfig, rank: Rank = ALONE) -> None:
 
 
 def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) -> int:
-    """Trains, resuming after the last completed epoch; returns how many epochs were done before.
-
-    Raises:
-        UserError: a loss, gradient, weight or metric is not finite; the memory runs out; the files of an unfinished
-            run are damaged; what Lightning or a callback of it finds wrong only now, such as a metric to watch that
-            no callback logs.
-    """
+    """Trains, resuming after the last completed epoch; returns how many epochs were done before."""
     earlier = unfinished.check(keep.folder)
     if earlier and trainer.is_global_zero:
         print(f"resuming after epoch {earlier}", flush=True)

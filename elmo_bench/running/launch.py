@@ -13,10 +13,10 @@ from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.configuration import schema
 from elmo_bench.configuration.schema import RunConfig
-from elmo_bench.identity import makers
+from elmo_bench.identity import settings
 from elmo_bench.identity.arms import own_files, variant
-from elmo_bench.identity.identity import Description, Identity, placeless
 from elmo_bench.identity.missing import check_files
+from elmo_bench.identity.settings import Description, Identity, placeless
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import label, run_name, summary, title
@@ -74,7 +74,7 @@ def _smoke(cfg: DictConfig) -> Record:
         described = describe(run, Identity(run), cfg)
         _tell_of_data(run, described)
         typed = checked(run, Path(folder))._replace(loggers=[])
-        record, _ = run_once(run, described, makers.make(run), typed)
+        record, _ = run_once(run, described, settings.make(run), typed)
     print(f"{title(record)}: trained and scored on a few batches ({summary(record)}); nothing is recorded", flush=True)
     return record
 
@@ -115,7 +115,7 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     if run.force and not unfinished.is_restarted(folder):
         unfinished.start_anew(folder)
     with machine.preparing("files"):
-        vectors = makers.make(run)
+        vectors = settings.make(run)
     name = label(run.elmo.where, described.variant)
     print(f"{run_name(run.task.name, run.scale.name, name, run.seed)}: training", flush=True)
     _tell_of_data(run, described)

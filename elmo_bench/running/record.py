@@ -11,7 +11,7 @@ from elmo_bench.configuration.schema import RunConfig, TunedConfig
 from elmo_bench.embedding.representation import Elmo
 from elmo_bench.embedding.vectors import Columns, WordsUsed, WordTable
 from elmo_bench.identity.arms import own_files
-from elmo_bench.identity.identity import Description, Identity
+from elmo_bench.identity.settings import Description, Identity
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.records.record import Record
 from elmo_bench.records.store import columns

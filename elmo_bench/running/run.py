@@ -12,8 +12,8 @@ from hydra.utils import instantiate
 from pytorch_lightning.loggers import Logger
 
 from elmo_bench.configuration.schema import Plain, RunConfig
+from elmo_bench.embedding.tables import located
 from elmo_bench.embedding.vectors import WordsUsed, look_up
-from elmo_bench.identity.vector_files import located
 from elmo_bench.metrics.items import Items
 from elmo_bench.records import items, store
 from elmo_bench.records.record import Record
@@ -36,11 +36,7 @@ IMPORTS = time.process_time()  # CPU seconds until a process can train
 
 
 def checked(run: RunConfig, folder: Path) -> Tracking:
-    """The callbacks and loggers that were typed, once all that was typed has been checked, before anything is prepared.
-
-    Raises:
-        UserError: a block of the task, a callback, a logger or the machine cannot be used.
-    """
+    """The callbacks and loggers that were typed, once all that was typed is checked, before anything is prepared."""
     check_blocks(run.task)
     device = check_machine(run.trainer)
     if (fewest := run.trainer.min_epochs or 0) > (most := run.task.fit.epochs):
@@ -64,9 +60,6 @@ def run_once(
         described: what is known of it.
         vectors: the file of its word vectors, if they are trained here.
         typed: the callbacks and loggers that were typed.
-
-    Raises:
-        UserError: malformed data, an unavailable device; the errors of `fit`; per-example results of another run.
     """
     started = time.perf_counter()
     folder = store.work(run.results_root, run.scale.name, run.task.name, described.identity.run).absolute()

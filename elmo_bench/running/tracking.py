@@ -18,7 +18,7 @@ from pytorch_lightning.loggers import CSVLogger, Logger
 
 from elmo_bench.configuration.keys import valid
 from elmo_bench.configuration.schema import RunConfig
-from elmo_bench.identity.identity import Description
+from elmo_bench.identity.settings import Description
 from elmo_bench.records.record import Started
 from elmo_bench.records.store import columns
 from elmo_bench.records.wandb_runs import WandbRun, arguments, opened, rows, say

@@ -27,11 +27,7 @@ def check_place(folder: Path) -> None:
 
 
 def check(folder: Path) -> int:
-    """The number of epochs that an unfinished run has completed; 0 if it has no checkpoint.
-
-    Raises:
-        UserError: one of its files is missing, damaged, or of another run.
-    """
+    """The number of epochs that an unfinished run has completed; 0 if it has no checkpoint."""
     last = folder / LAST
     if not last.exists():
         return 0
@@ -56,9 +52,6 @@ def best(folder: Path, history: Sequence[dict[str, Any]] | None) -> dict[str, An
     Args:
         folder: the run's work folder.
         history: the epochs up to the best one, by which the checkpoint is known; None: not compared.
-
-    Raises:
-        UserError: it is damaged, or of another run or epoch.
     """
     saved = load_checkpoint(folder / BEST, REMEDY)
     if history is not None and saved.get("history") != history:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.benchmark import timer
 
-from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END, character_table, used_characters
+from elmo_bench.bilm.encoder import SENTENCE_BEGIN, SENTENCE_END, character_table, used_characters
 from elmo_bench.bilm.options import Options
 from elmo_bench.speed.measuring import in_turn
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig, TaskConfig
-from elmo_bench.identity.makers import maker
+from elmo_bench.identity.settings import maker
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import Sentences
 from elmo_bench.nn.numerics import clip, gradient_norm

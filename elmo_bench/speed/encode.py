@@ -19,9 +19,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.benchmark.utils.common import set_torch_threads
 
-from elmo_bench.bilm import BiLM
-from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END, character_table
-from elmo_bench.bilm.kernels import checked
+from elmo_bench.bilm import BiLM, frozen
+from elmo_bench.bilm.encoder import SENTENCE_BEGIN, SENTENCE_END, character_table
 from elmo_bench.bilm.lstm import ProjectedLSTM
 from elmo_bench.nn.recurrent import FORGET_BIAS
 from elmo_bench.speed.bound import batch_flops, best_product
@@ -69,7 +68,7 @@ def speed(size: str, bilm: BiLM, batches: Sequence[Batch], rounds: int) -> list[
             "torch alone": partial(_afresh, without_kernels(bilm)),
             "encode": encode,
             "words known": bilm.encode,
-            **({"bf16": partial(_afresh, half)} if checked.kernels(half=True) else {}),
+            **({"bf16": partial(_afresh, half)} if frozen.kernels(half=True) else {}),
             **threads,
             **{f"{name}, busy": partial(_beside, busy, way) for name, way in threads.items()},
         }
@@ -129,9 +128,9 @@ def without_kernels(bilm: BiLM) -> BiLM:
     """A copy of a frozen biLM that computes as with ELMO_BENCH_KERNELS=0."""
     plain = copy.deepcopy(bilm)
     with patch.dict(os.environ, {"ELMO_BENCH_KERNELS": "0"}):
-        checked.kernels.cache_clear()
+        frozen.kernels.cache_clear()
         plain.encode([["a"]])  # chooses its functions
-    checked.kernels.cache_clear()
+    frozen.kernels.cache_clear()
     return plain
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.configuration import pages, schema
-from elmo_bench.identity.identity import Identity
+from elmo_bench.identity.settings import Identity
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.speed.inputs import Sentence, generated, read_sentences

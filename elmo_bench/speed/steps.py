@@ -7,7 +7,7 @@ process, divided by three times the products that the rows need in a forward pas
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -70,16 +70,11 @@ def products(module: BenchModule, batches: Iterable[Batch]) -> float:
     return PASSES * counted.get_total_flops()
 
 
-def _recurrent(x: torch.Size, *weights: torch.Size, out_shape: Any, **_: Any) -> int:
-    """oneDNN's LSTM: every row of x times the input's and the state's weights."""
-    return 2 * x[0] * x[1] * (weights[0].numel() + weights[1].numel())
-
-
-def _pointwise(x: torch.Size, *_: Any, out_shape: torch.Size, **__: Any) -> int:
-    return 2 * x.numel() * out_shape[-1]
-
-
-PRODUCTS = {torch.ops.aten.mkldnn_rnn_layer: _recurrent, torch.ops.mkldnn._linear_pointwise: _pointwise}
+PRODUCTS: dict[Any, Callable[..., int]] = {  # of oneDNN
+    # its LSTM: every row of x times the input's and the state's weights
+    torch.ops.aten.mkldnn_rnn_layer: lambda x, w, u, *_, **__: 2 * x[0] * x[1] * (w.numel() + u.numel()),
+    torch.ops.mkldnn._linear_pointwise: lambda x, *_, out_shape, **__: 2 * x.numel() * out_shape[-1],
+}
 
 
 def measured(task: str, data_root: str, number: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from elmo_bench.configuration import pages, tables
 from elmo_bench.configuration.tables import Setting, SweepTable
-from elmo_bench.identity.identity import relative
+from elmo_bench.identity.settings import relative
 from elmo_bench.records import frame
 from elmo_bench.sweeps import pages as sweeps
 from elmo_bench.system import places

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from elmo_bench.configuration.keys import valid
 from elmo_bench.nn.crf import CRF
-from elmo_bench.nn.dropout import VariationalDropout
-from elmo_bench.nn.lstm import BiLSTM
+from elmo_bench.nn.encoders import BiLSTM
+from elmo_bench.nn.feedforward import VariationalDropout
 from elmo_bench.nn.numerics import ScoreLinear
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text import tags

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import repeat
 from pathlib import Path
@@ -82,7 +82,8 @@ class TaggedFiles:
 
     def _of(self, opened: Table | Path, tagged: bool = True, documented: bool = False) -> Iterator[TaggedSentence]:
         if not isinstance(opened, Path):
-            return self._of_table(opened, tagged)
+            yield from self._of_table(opened, tagged)
+            return
         blocks = list(read_blocks(opened, comment=self.data.get("comment"), minimum=2 if tagged else 1))
         words, sentences = sum(len(block.rows) for block in blocks), len(blocks)
         if words > LONG * sentences or sentences == words > 1:
@@ -90,14 +91,12 @@ class TaggedFiles:
             if documented and sentences == 1:
                 raise UserError(told, opened)  # of a whole split: nothing can be learned from it, nor scored
             notice(told, opened)
-        return self._of_blocks(blocks, tagged, documents.of_blocks(blocks) if documented else repeat(""))
-
-    def _of_blocks(self, blocks: list[Block], tagged: bool, named: Iterable[str]) -> Iterator[TaggedSentence]:
         word, tag = self.data.get("word_column", 0), self.data.get("tag_column", -1)
         if "word_column" not in self.data and blocks:
             _check_numbers(blocks)
         if not tagged:
             _check_text(blocks, tag)
+        named = documents.of_blocks(blocks) if documented else repeat("")
         for block, document in zip(blocks, named, strict=False):
             tags = self._named(block.column(tag)) if tagged else None
             yield TaggedSentence(block.column(word), tags, block.path, block.lines, document)

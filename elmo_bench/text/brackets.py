@@ -99,15 +99,16 @@ def chains(column: Sequence[str]) -> list[list[Span]]:
     return list(members.values())
 
 
-def check_distinct(mentions: Iterable[Span]) -> None:
+def distinct(mentions: Iterable[Span]) -> list[Span]:
     """Raises `BracketError` if a cluster has a mention twice: recall could then pass 1, as in the reference scorer."""
-    seen: set[Span] = set()
+    seen: dict[Span, None] = {}
     for mention in mentions:
         if mention in seen:
             cluster, start, end = mention
             words = "this word" if end == start + 1 else f"the {end - start} words from here"
             raise BracketError(f"cluster {cluster} has {words} as a mention twice; keep one", start)
-        seen.add(mention)
+        seen[mention] = None
+    return list(seen)
 
 
 def _read_mentions(column: Sequence[str], unit: str) -> tuple[list[Span], list[str]]:
@@ -115,7 +116,13 @@ def _read_mentions(column: Sequence[str], unit: str) -> tuple[list[Span], list[s
     ended: list[Span] = []
     open_: dict[str, list[int]] = {}  # cluster -> the starts of its open mentions, in the order of their beginning
     for i, cell in enumerate(column):
-        single, opening, closing = _parse_cell(cell, i)
+        parts, rest = [], cell  # mentions of this word alone, those that open here, and those that close here
+        for pattern in (_SINGLE, _OPENING, _CLOSING):
+            parts.append(pattern.findall(rest))
+            rest = pattern.sub("", rest)
+        if rest.strip("|-_*"):
+            raise BracketError(f"{cell!r} is not a cluster cell; expected for example '(0', '0)', '(0)|1)' or '-'", i)
+        single, opening, closing = parts
         for cluster in (*single, *opening):
             open_.setdefault(cluster, [])
         ended += [Span(cluster, i, i + 1) for cluster in single]
@@ -129,17 +136,6 @@ def _read_mentions(column: Sequence[str], unit: str) -> tuple[list[Span], list[s
         start, cluster = min(left)
         raise BracketError(f"the mention of cluster {cluster} is never closed in its {unit}", start)
     return ended, list(open_)
-
-
-def _parse_cell(cell: str, index: int) -> list[list[str]]:
-    """The clusters with a mention of this word alone, those that open here, and those that close here."""
-    clusters, rest = [], cell
-    for pattern in (_SINGLE, _OPENING, _CLOSING):
-        clusters.append(pattern.findall(rest))
-        rest = pattern.sub("", rest)
-    if rest.strip("|-_*"):
-        raise BracketError(f"{cell!r} is not a cluster cell; expected for example '(0', '0)', '(0)|1)' or '-'", index)
-    return clusters
 
 
 def write_mentions(mentions: Iterable[Span], length: int) -> list[str]:

@@ -72,21 +72,26 @@ class ConllSentence(Block):
         Raises:
             UserError: unbalanced brackets, a column that belongs to no predicate; as `argument_columns`.
         """
-        columns = self.argument_columns()
+        columns, words = self.argument_columns(), self.words
         lemmas, frames = self.column(LEMMA), self.column(FRAME)
         arguments = [self._read(column, brackets.spans) for column in columns]
+        verbs = [{span.start for span in spans if span.type == "V"} for spans in arguments]
+        of_any = set[int]().union(*verbs)
         # A lemma without a frame marks a word with a known sense, or a predicate in a file without frames.
         rows = [i for i, frame in enumerate(frames) if frame != "-"]
         rows = rows or [i for i, lemma in enumerate(lemmas) if lemma != "-" and columns]
-        if len(rows) > len(columns):
-            verbs = {span.start for spans in arguments for span in spans if span.type == "V"}
-            rows = [i for i in rows if i in verbs] if len(verbs) == len(columns) else rows
+        if len(rows) > len(columns) == len(of_any):
+            rows = [i for i in rows if i in of_any]
         if len(rows) != len(columns):
-            raise self._mismatch(rows, arguments)
-        for i, spans in zip(rows, arguments, strict=True):
-            verbs = [span.start for span in spans if span.type == "V"]
-            if verbs and i not in verbs and {*verbs} & {*rows}:
-                raise self._of_another(i, verbs[0])
+            lost = next((i for i in rows if i not in of_any), None) if len(columns) < len(rows) else None
+            told = "" if lost is None else f"the predicate {words[lost]!r} has no column of arguments: "
+            told += f"the sentence has {len(rows)} predicates but {len(columns)} columns of arguments; correct the file"
+            raise UserError(told, self.path, self.lines[lost or 0])
+        for i, own in zip(rows, verbs, strict=True):
+            if own and i not in own and own & {*rows}:
+                told = f"the column of the predicate {words[i]!r} has its V at {words[min(own)]!r}"
+                order = "columns of arguments stand in the order of the predicates"
+                raise UserError(f"{told}: {order}; correct the file", self.path, self.lines[i])
         return [Predicate(i, lemmas[i], frames[i], spans) for i, spans in zip(rows, arguments, strict=True)]
 
     def argument_columns(self) -> list[list[str]]:
@@ -110,38 +115,13 @@ class ConllSentence(Block):
         Raises:
             UserError: unbalanced brackets, a cluster with the same mention twice.
         """
-        return self._read(self.column(-1), _distinct_mentions)
+        return self._read(self.column(-1), lambda column: brackets.distinct(brackets.mentions(column)))
 
     def _read(self, column: list[str], read: Callable[[Sequence[str]], list[Span]]) -> list[Span]:
         try:
             return read(column)
         except brackets.BracketError as error:
             raise UserError(f"{error}; correct the file", self.path, self.lines[error.index]) from None
-
-    def _mismatch(self, rows: list[int], arguments: list[list[Span]]) -> UserError:
-        """The error at the first predicate that no column has as its V, else at the sentence."""
-        verbs = {span.start for spans in arguments for span in spans if span.type == "V"}
-        lost = next((i for i in rows if i not in verbs), None) if len(arguments) < len(rows) else None
-        numbers = f"{len(rows)} predicates but {len(arguments)} columns of arguments"
-        if lost is None:
-            return UserError(f"the sentence has {numbers}; correct the file", self.path, self.lines[0])
-        word = self.words[lost]
-        message = f"the predicate {word!r} has no column of arguments: the sentence has {numbers}; correct the file"
-        return UserError(message, self.path, self.lines[lost])
-
-    def _of_another(self, index: int, verb: int) -> UserError:
-        """The error for a predicate whose column of arguments has another predicate as its V."""
-        words, order = self.words, "columns of arguments stand in the order of the predicates"
-        message = (
-            f"the column of the predicate {words[index]!r} has its V at {words[verb]!r}: {order}; correct the file"
-        )
-        return UserError(message, self.path, self.lines[index])
-
-
-def _distinct_mentions(column: Sequence[str]) -> list[Span]:
-    found = brackets.mentions(column)
-    brackets.check_distinct(found)
-    return found
 
 
 class Document(NamedTuple):

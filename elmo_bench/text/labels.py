@@ -66,12 +66,10 @@ class Labels:
                 raise table.fault(row, *self.unknown(cell).split("; ", 1))
             found.add(label)
             yield label
-        self._tell(table, found - {NO_GOLD}, numbered)
-
-    def _tell(self, table: Table, found: set[str], numbered: bool) -> None:
+        found.discard(NO_GOLD)
         listed = ", ".join(f"{number} ({name})" for number, name in enumerate(self.shown))
         told = [f"the labels are numbers without names, and taken as {listed}"] if numbered else []
-        if found and len(found) < len(self.names):
+        if 0 < len(found) < len(self.names):
             occur = [name for name, label in zip(self.shown, self.names, strict=True) if label in found]
             told.append(f"only {', '.join(occur)} of {', '.join(self.shown)} occur")
         if told:

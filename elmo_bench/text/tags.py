@@ -173,17 +173,15 @@ class TagReader:
             return Settled(self.scheme, self.entities, [])
         scheme, places = min(self.exceptions.items(), key=lambda item: len(item[1]))
         if places and TOLERATED * len(places) >= self.entities:
-            raise TagError(self._shares(), *max(broken[0] for broken in self.exceptions.values()))
+            broken = {scheme: len(places) for scheme, places in self.exceptions.items()}
+            shares = ", ".join(f"{scheme} in {n} ({n / self.entities:.1%})" for scheme, n in broken.items())
+            told = (
+                f"from here the file does not follow any tag scheme: of its {self.entities} entities it breaks "
+                f"{shares}, and fewer than 1 in {TOLERATED} are accepted; correct the file, or read it as the official "
+                "scorer does, with +task.data.source_scheme=conlleval"
+            )
+            raise TagError(told, *max(places[0] for places in self.exceptions.values()))
         return Settled(scheme, self.entities, places)
-
-    def _shares(self) -> str:
-        broken = {scheme: len(places) for scheme, places in self.exceptions.items()}
-        shares = ", ".join(f"{scheme} in {n} ({n / self.entities:.1%})" for scheme, n in broken.items())
-        return (
-            f"from here the file does not follow any tag scheme: of its {self.entities} entities it breaks {shares}, "
-            f"and fewer than 1 in {TOLERATED} are accepted; correct the file, or read it as the official scorer does, "
-            "with +task.data.source_scheme=conlleval"
-        )
 
 
 def labels(types: Iterable[str], scheme: str) -> list[str]:

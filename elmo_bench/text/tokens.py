@@ -21,7 +21,7 @@ class Tokens(NamedTuple):
     sentences: list[list[str]]  # for the biLM, which makes its own character ids or looks up its cached layers
     mask: Tensor  # (B, T) bool, true on words
     parts: list[list[int]] | None = None  # None: each row is one sentence
-    layers: Any = None  # `layers.stored.Stored`: the framework adds them to a batch where they are cached
+    layers: Any = None  # `layers.shards.Stored`: the framework adds them to a batch where they are cached
     places: Tensor | None = None  # (N,) int64, the words' places in the flattened (B, T); None: found from the mask
 
     def each(self, change: Callable[[Tensor], Tensor]) -> Tokens:

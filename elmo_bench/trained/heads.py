@@ -1,4 +1,6 @@
-"""Trained heads that come with the project: one a task, in float16, each with a card that holds its sha256.
+"""Checkpoints of trained models, and the heads that come with the project.
+
+There is one head a task, in float16, with a card that holds its sha256.
 
 A head is what `predict` needs of a run's checkpoint. It names its biLM below `models_root`, not on one machine.
 """
@@ -11,6 +13,8 @@ from typing import Any
 
 from elmo_bench.configuration import pages, stored
 from elmo_bench.configuration.composing import ROOTS
+from elmo_bench.configuration.keys import shape, valid
+from elmo_bench.configuration.schema import Plain
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.system import places
@@ -19,7 +23,59 @@ from elmo_bench.system.storage import json_text, outputs
 from elmo_bench.system.storage.files import write_bytes, write_text
 from elmo_bench.system.storage.integrity import check_digests, digests
 from elmo_bench.system.storage.json_text import read_sealed, sealed
-from elmo_bench.trained.checkpoint import REMEDY, load
+from elmo_bench.text.vocabulary import Vocabulary
+
+REMEDY = "train the run again with force=true"
+
+
+def load(checkpoint: str, remedy: str = REMEDY, task: str | None = None) -> dict[str, Any]:
+    """A checkpoint of elmo_bench, with parts of the types that training gives them; nothing in it is executed.
+
+    Args:
+        checkpoint: its path.
+        remedy: what to do if it is damaged, as the end of the message.
+        task: the one that the user has typed: its files may name code outside this project (`stored.check`).
+    """
+    from elmo_bench.system.storage.integrity import load_checkpoint
+
+    if not Path(checkpoint).is_file():
+        raise UserError("no such checkpoint; a run's record gives its path, relative to results_root", checkpoint)
+    with open(checkpoint, "rb") as file:
+        if file.read(2) != b"PK":  # as `torch.save` begins an archive
+            raise UserError(f"not a checkpoint of elmo_bench, or damaged; {remedy}", checkpoint)
+    saved = load_checkpoint(checkpoint, remedy)
+    _check_parts(saved, checkpoint)
+    config = saved["hyper_parameters"]["config"]
+    stored.check(config, checkpoint, task)
+    if task not in (None, config["task"]["name"]):
+        raise UserError(f"a model of task {config['task']['name']}, and not of task={task}", checkpoint)
+    trained, ours = config["task"].get("version", 1), pages.version(config["task"]["name"])
+    if trained != ours:
+        raise UserError(
+            f"trained by version {trained} of task {config['task']['name']}; this is version {ours}, which computes "
+            "something else: train it again, or use the code of its record's commit",
+            checkpoint,
+        )
+    return saved
+
+
+def _check_parts(saved: Any, checkpoint: str) -> None:
+    """Raises `UserError` if a part is missing or of another type than training gives it."""
+    from torch import Tensor
+
+    config = shape(task=shape(name=str), elmo=Plain, bilm=Plain)
+    parts = shape(
+        hyper_parameters=shape(config=config), state_dict=dict[str, Tensor], vocabularies=dict[str, Any],
+        bilm_sha256=str | None, history=(list[Plain], []),
+    )  # fmt: skip
+    try:
+        valid(parts, saved)
+        for state in saved["vocabularies"].values():
+            Vocabulary.restore(state)
+    except (UserError, LookupError, TypeError, AttributeError, ValueError) as error:
+        reason = f"not a checkpoint of elmo_bench: other parts, or of other types ({error})"
+        raise UserError(reason, checkpoint) from None
+
 
 FOLDER, HEAD, CARD = "heads", "head.ckpt", "card.json"
 MODELS = "<models_root>"
@@ -38,14 +94,12 @@ def export(checkpoint: Path, output: Path) -> Path:
     Args:
         checkpoint: best.ckpt in the run's work folder. Its record is found from there.
         output: such as models/heads.
-
-    Raises:
-        UserError: no such checkpoint, no record of its run, or the two do not belong together; a weight that float16
-            cannot hold. Nothing is written then.
     """
     record = _record(checkpoint)
     saved = load(str(checkpoint), task=record.task)
-    _check_pair(saved, record, checkpoint)
+    history = saved.get("history") or [{}]  # a run that is trained anew writes its checkpoint long before its record
+    if history[-1].get("dev") != record.metrics["dev"] or saved["bilm_sha256"] != record.bilm["sha256"]:
+        raise UserError(f"not the checkpoint of its record, run {record.run}; {REMEDY}", checkpoint)
     config = {key: value for key, value in record.config.items() if key not in TRAINING}
     stored.check(config, checkpoint, record.task)
     content, folder = _packed(saved, config, checkpoint), output / record.task
@@ -67,13 +121,6 @@ def _record(checkpoint: Path) -> Record:
     return store.read(path)
 
 
-def _check_pair(saved: dict[str, Any], record: Record, checkpoint: Path) -> None:
-    """A run that is trained anew writes its checkpoint long before its record."""
-    history = saved.get("history") or [{}]
-    if history[-1].get("dev") != record.metrics["dev"] or saved["bilm_sha256"] != record.bilm["sha256"]:
-        raise UserError(f"not the checkpoint of its record, run {record.run}; {REMEDY}", checkpoint)
-
-
 def _packed(saved: dict[str, Any], config: dict[str, Any], checkpoint: Path) -> bytes:
     """The file of a head: the record's configuration, which names no folder of this machine, and weights in float16."""
     import torch
@@ -91,14 +138,11 @@ def _packed(saved: dict[str, Any], config: dict[str, Any], checkpoint: Path) -> 
 
 
 def read(task: str, models_root: str | None = None) -> dict[str, Any]:
-    """The head of a task as `checkpoint.load` gives a checkpoint, with the folders of this machine.
+    """The head of a task as `load` gives a checkpoint, with the folders of this machine.
 
     Args:
         task: its name.
         models_root: the folder with heads/ and the biLMs; None: the configuration's.
-
-    Raises:
-        UserError: there is no such task or head, or its file is not the one that its card names.
     """
     folder, chosen = find(task, models_root)
     check_digests(folder, _digests(folder), RESTORE)
@@ -112,11 +156,7 @@ def read(task: str, models_root: str | None = None) -> dict[str, Any]:
 
 
 def find(task: str, models_root: str | None = None) -> tuple[Path, Any]:
-    """The folder of a task's head, and the configuration that says where all folders are; as for `read`.
-
-    Raises:
-        UserError: there is no such task or head.
-    """
+    """The folder of a task's head, and the configuration that says where all folders are; as for `read`."""
     chosen = pages.compose([f"task={task}", *([f"models_root={json_text.dumps(models_root)}"] if models_root else [])])
     folder = folder_of(task, chosen.models_root, models_root is not None)
     if not (folder / HEAD).is_file():

@@ -11,7 +11,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.trained.checkpoint import REMEDY
+from elmo_bench.trained.heads import REMEDY
 
 if TYPE_CHECKING:
     from torch import nn
@@ -39,16 +39,13 @@ class Trained:
     """What `elmo_bench.load` gives: a trained model with `predict`, and `model`, a plain `nn.Module`.
 
     Args:
-        saved: as `checkpoint.load` and `heads.read` give it.
+        saved: as `heads.load` and `heads.read` give it.
         options: keys of the configuration that differ from the run's, such as trainer.accelerator or batch_size; None:
             as in the run.
 
     Attributes:
         cfg: its typed configuration.
         reader: with its vocabularies.
-
-    Raises:
-        UserError: no model can be made of it.
     """
 
     def __init__(self, saved: Mapping[str, Any], options: Mapping[str, Any]):
@@ -79,10 +76,6 @@ class Trained:
             rows: as the lines of `predict`'s input (`elmo-bench predict --help`), such as {"text": "Ida sang in Oslo"}
                 or {"tokens": ["Ida", "sang"]}; a string stands for {"text": it}. Texts of any length are put together
                 in batches of similar length.
-
-        Raises:
-            UserError: the task's reader does not take an object, or this has the key "prediction" already; its number,
-                from 0, is named.
         """
         read = []
         for number, raw in enumerate([rows] if isinstance(rows, str) else rows):
@@ -103,11 +96,7 @@ class Trained:
         ]
 
     def answers(self, rows: Sequence[Any]) -> list[Answer]:
-        """The answers for the reader's rows, in their order; the surest one of each row's windows, if it has several.
-
-        Raises:
-            UserError: memory runs out.
-        """
+        """The answers for the reader's rows, in their order; the surest of each row's windows, if it has several."""
         from elmo_bench.task import Windows
 
         reader: Any = self.reader
@@ -118,7 +107,7 @@ class Trained:
         return [max(islice(parts, len(group)), key=lambda each: reader.confidence(each.prediction)) for group in groups]
 
     def _one_by_one(self, rows: Sequence[Any]) -> list[Answer]:
-        from elmo_bench.layers.carried import carries, read_text
+        from elmo_bench.layers.bilm import carries, read_text
         from elmo_bench.text.tokens import sentences
 
         if not rows:
@@ -153,7 +142,9 @@ class Trained:
         weights = self.saved["state_dict"]
         with usable(), default_dtype("32-true"), fork_rng([]):  # the first weights are drawn, and replaced
             model = build_model(self.cfg, self.reader, source)
-            _check_kinds(weights, model.state_dict())
+            for name, own in model.state_dict().items():
+                if name in weights and weights[name].is_floating_point() != own.is_floating_point():
+                    raise TypeError(f"{name} holds {weights[name].dtype}, where the model has {own.dtype}")
             model.load_state_dict(weights)
             model = model.double() if self.cfg.trainer.precision == "64-true" else model
             return model.requires_grad_(False).eval().to(_device(self.cfg.trainer.accelerator))
@@ -163,7 +154,7 @@ class Trained:
 
         from elmo_bench.running.faults import Size
         from elmo_bench.system.errors import explained
-        from elmo_bench.system.terminal.bars import tracked
+        from elmo_bench.system.terminal.streams import tracked
         from elmo_bench.text.batching import BucketSampler
         from elmo_bench.text.tokens import lengths
 
@@ -211,11 +202,7 @@ def answer(model: Model, batch: Batch) -> list[Answer]:
 
 
 def row_of(reader: Any, raw: Mapping[str, Any], task: str) -> Any:
-    """The row that the reader makes of one JSON object, with its keys as `task.data.columns` calls them.
-
-    Raises:
-        UserError: the reader does not take it.
-    """
+    """The row that the reader makes of one JSON object, with its keys as `task.data.columns` calls them."""
     if not isinstance(raw, Mapping):
         raise UserError("not a JSON object")
     columns = getattr(reader, "columns", {}).items()
@@ -239,11 +226,7 @@ def answered(raw: Mapping[str, Any], row: Mapping[str, Any], fields: Sequence[st
 
 @contextmanager
 def usable() -> Iterator[None]:
-    """What a file stores can be wrong in more ways than anybody lists: whatever a model cannot be made of is refused.
-
-    Raises:
-        UserError: in place of any other error.
-    """
+    """Any error inside is a `UserError`: what a file stores can be wrong in more ways than anybody lists."""
     try:
         with ALONE:
             yield
@@ -307,10 +290,3 @@ def default_dtype(precision: str) -> Iterator[None]:
         yield
     finally:
         torch.set_default_dtype(before)
-
-
-def _check_kinds(stored: Mapping[str, Any], own: Mapping[str, Any]) -> None:
-    """Raises `TypeError` for weights that are whole numbers or truth values where the model has fractions."""
-    for name in own.keys() & stored.keys():
-        if stored[name].is_floating_point() != own[name].is_floating_point():
-            raise TypeError(f"{name} holds {stored[name].dtype}, where the model has {own[name].dtype}")

@@ -19,7 +19,6 @@ from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage import files, json_text, outputs
 from elmo_bench.system.storage.files import open_text, write_text
 from elmo_bench.text.source import TABLES, check_keys
-from elmo_bench.trained import checkpoint as checkpoints
 from elmo_bench.trained import heads
 from elmo_bench.trained.opened import Trained, check_place, row_of
 
@@ -44,9 +43,6 @@ def load(
         task: the one that the model must be of; its files may then name code outside this project.
         results: the folder of results that has the run; None: your own (results/own), then the reference runs.
         bilm: the folder of its biLM or Hugging Face model, or a biLM's (options, weights), if they have moved.
-
-    Raises:
-        UserError: there is no such head, checkpoint or run, it is of another task, or no model can be made of it.
     """
     options: dict[str, Any] = {"trainer.accelerator": accelerator, "batch_size": batch_size}
     if not isinstance(what, str | PathLike | Record):
@@ -62,7 +58,7 @@ def load(
         name = str(_of_run(name, [results] if results else [places.OWN, places.RECORDED]))
     elif not Path(name).is_file() and not name.endswith(".ckpt"):
         raise UserError(f"{name}: no task ({', '.join(pages.tasks())}), no file of a checkpoint and no id of a run")
-    return _opened(checkpoints.load(name, task=task), options, bilm)
+    return _opened(heads.load(name, task=task), options, bilm)
 
 
 def _opened(saved: dict[str, Any], options: dict[str, Any], bilm: Any) -> Trained:
@@ -91,7 +87,7 @@ def _of_record(record: Record) -> Path:
         raise UserError(f"run {record.run} is not recorded, and has no checkpoint: train it without fast_dev_run")
     found = record.path.parents[3] / record.checkpoint
     if not found.is_file():
-        raise UserError(f"the checkpoint of run {record.run} is not here; {checkpoints.REMEDY}", found)
+        raise UserError(f"the checkpoint of run {record.run} is not here; {heads.REMEDY}", found)
     return found
 
 
@@ -121,10 +117,6 @@ def predict(
         data: keys of `task.data` that say how the input is read; others are as in training.
         text: instead of an input.
         options: other keys of the configuration; None: as in the run.
-
-    Raises:
-        UserError: files that cannot be read, an output with the name of a packed file, a line that is not a JSON
-            object, that the reader rejects or that has the key "prediction" already, a prediction that is not finite.
     """
     if (input is None) == (text is None):
         raise UserError("give input=FILE, input=- for the standard input, or text='...'; one of them")
@@ -132,11 +124,14 @@ def predict(
         raise UserError("no such folder for the output", Path(output).parent)
     if output is not None and (suffix := Path(output).suffix.lower()) in (*files.OPENERS, ".zip"):
         raise UserError(f"the output is not packed; give a name that does not end in {suffix}", output)
-    _check_named(checkpoint, task, models_root)
+    if checkpoint is not None and models_root is not None:
+        raise UserError("checkpoint=... is a model by itself: leave out models_root")
+    if checkpoint is None and task is None:
+        raise UserError("missing argument checkpoint=... (of a run), or task=... (the trained head of a task)")
     if input not in (None, "-"):
         files.check(input)  # said at once, and not after torch and a model are read
 
-    saved = heads.read(str(task), models_root) if checkpoint is None else checkpoints.load(checkpoint, task=task)
+    saved = heads.read(str(task), models_root) if checkpoint is None else heads.load(checkpoint, task=task)
     trained = Trained(saved, options | {f"task.reader.data.{key}": value for key, value in (data or {}).items()})
     cfg = trained.cfg
     if output is not None:
@@ -229,14 +224,6 @@ def _texts(trained: Trained, path: str) -> list[tuple[dict[str, Any], Any]]:
         raise UserError(f"plain text has no other keys: {error.message}", path) from None
 
 
-def _check_named(path: str | None, task: str | None, models_root: str | None) -> None:
-    """Raises `UserError` unless a checkpoint is named, or the task of a trained head."""
-    if path is not None and models_root is not None:
-        raise UserError("checkpoint=... is a model by itself: leave out models_root")
-    if path is None and task is None:
-        raise UserError("missing argument checkpoint=... (of a run), or task=... (the trained head of a task)")
-
-
 def _has_rows(path: str, own: frozenset[str]) -> bool:
     """Whether a file has rows in JSON. One of the data set's own has the keys `own` in its first object."""
     first = files.first_line(path)
@@ -263,9 +250,6 @@ def read_rows(reader: Any, path: str, task: str, official: bool = False) -> list
         reader, task: of the model.
         path: the file.
         official: whether the answers are written in the official format, and not beside the objects.
-
-    Raises:
-        UserError: a line is not a JSON object, or as `row_of`; the line, or the row of the array, is named.
     """
     array = json_text.begins_array(files.first_line(path))
     rows = []

@@ -22,10 +22,6 @@ def train(task: str = "ner", overrides: Sequence[str] | None = None) -> Record:
         task: a file in conf/task/.
         overrides: as typed after the command, such as ["arm=baseline", "scale=open", "seed=2"].
 
-    Raises:
-        UserError: overrides that are no list of texts, or a sweep; a key or a configuration file that does not exist,
-            a value that is not allowed, missing data, malformed files.
-
     Of several threads one trains or predicts at a time, and the others wait.
     """
     given = _listed(overrides)

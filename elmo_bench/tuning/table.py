@@ -17,7 +17,7 @@ from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.reporting.statistics.groups import in_words
 from elmo_bench.reporting.statistics.intervals import Spread
 from elmo_bench.system.errors import UserError
-from elmo_bench.tuning.run import DEV
+from elmo_bench.tuning.tuned import DEV
 
 WHAT = "perplexity of dev before and after tuning"
 NOTE = (
@@ -39,9 +39,6 @@ def write(runs: Sequence[RunConfig]) -> StudyRecord:
 
     Args:
         runs: of one scale and parent, whose biLMs have been tuned.
-
-    Raises:
-        UserError: a card is damaged, or the file that is there; the biLMs have different parents.
     """
     cards = {run.task.name: read_card(Path(run.bilm.tuning.folder)) for run in runs}
     (name, sha256), *others = {(card["parent"]["name"], card["parent"]["sha256"]) for card in cards.values()}

@@ -9,10 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.nn.antecedents import Antecedents, link, marginal_loss, right_antecedents
-from elmo_bench.nn.coupled_lstm import CoupledBiLSTM
+from elmo_bench.nn.encoders import CoupledBiLSTM
 from elmo_bench.nn.packing import on_device
-from elmo_bench.nn.spans import Spans, best_without_crossing, candidates
+from elmo_bench.nn.spans import (
+    Antecedents,
+    Spans,
+    best_without_crossing,
+    candidates,
+    link,
+    marginal_loss,
+    right_antecedents,
+)
 from elmo_bench.task import Batch, Embedded, Row
 from elmo_bench.text.raw import extent
 from elmo_bench.text.vocabulary import Vocabulary
@@ -90,25 +97,22 @@ class CorefHead(nn.Module):
         """Scores of each document, and the loss if the batch has labels."""
         text = texts["sentences"]
         with torch.autocast(text.x.device.type, enabled=False):  # which spans are kept depends on small differences
-            return self._forward(text, batch)
-
-    def _forward(self, text: Embedded, batch: Batch) -> CorefScores:
-        lengths = [len(sentence) for row in batch.rows for sentence in row["sentences"]]
-        inside = np.arange(text.mask.shape[1]) < np.array(lengths)[:, None]
-        places = on_device(np.flatnonzero(inside), text.x.device)  # (N,) of the words in the padded batch
-        x, elmo = (None if part is None else part.flatten(0, 1)[places].float() for part in (text.x, text.elmo))
-        x = self.lexical_dropout(x)  # (N, D)
-        flat = Embedded(x, elmo, text.mask)
-        h = self.dropout(flat.after(self.encoder(x, lengths)))  # (N, E)
-        documents, losses, sentence, word = [], [], 0, 0
-        for number, row in enumerate(batch.rows):
-            sizes = lengths[sentence : sentence + len(row["sentences"])]
-            sentence, start, word = sentence + len(sizes), word, word + sum(sizes)
-            here = slice(start, word)
-            document, loss = self._document(h[here], x[here, : self.own_size], sizes, number, start, batch.labels)
-            documents.append(document)
-            losses.append(loss)
-        return CorefScores(torch.stack(losses).mean() if "mentions" in batch.labels else None, documents)
+            lengths = [len(sentence) for row in batch.rows for sentence in row["sentences"]]
+            inside = np.arange(text.mask.shape[1]) < np.array(lengths)[:, None]
+            places = on_device(np.flatnonzero(inside), text.x.device)  # (N,) of the words in the padded batch
+            x, elmo = (None if part is None else part.flatten(0, 1)[places].float() for part in (text.x, text.elmo))
+            x = self.lexical_dropout(x)  # (N, D)
+            flat = Embedded(x, elmo, text.mask)
+            h = self.dropout(flat.after(self.encoder(x, lengths)))  # (N, E)
+            documents, losses, sentence, word = [], [], 0, 0
+            for number, row in enumerate(batch.rows):
+                sizes = lengths[sentence : sentence + len(row["sentences"])]
+                sentence, start, word = sentence + len(sizes), word, word + sum(sizes)
+                here = slice(start, word)
+                document, loss = self._document(h[here], x[here, : self.own_size], sizes, number, start, batch.labels)
+                documents.append(document)
+                losses.append(loss)
+            return CorefScores(torch.stack(losses).mean() if "mentions" in batch.labels else None, documents)
 
     def _document(
         self, h: Tensor, own: Tensor, lengths: list[int], number: int, start: int, labels: Mapping[str, Tensor]
@@ -161,19 +165,17 @@ class CorefHead(nn.Module):
 
     def decode(self, scores: CorefScores, batch: Batch) -> list[dict[str, Any]]:
         """For each document its clusters as lists of [first word, last word], and its text with brackets."""
-        return [
-            self._decode(document, row["sentences"]) for document, row in zip(scores.documents, batch.rows, strict=True)
-        ]
-
-    def _decode(self, document: DocumentScores, sentences: list[list[str]]) -> dict[str, Any]:
-        clusters = link(document.scores)
-        if self.singletons:
-            linked = {i for cluster in clusters for i in cluster}
-            clusters += [[i] for i, score in enumerate(document.mention.tolist()) if score > 0 and i not in linked]
-            clusters.sort()
-        spans = list(zip(document.first.tolist(), document.last.tolist(), strict=True))
-        named = [[list(spans[i]) for i in cluster] for cluster in clusters]
-        return {"clusters": named, "text": bracketed(sentences, named)}
+        answers = []
+        for document, row in zip(scores.documents, batch.rows, strict=True):
+            clusters = link(document.scores)
+            if self.singletons:
+                linked = {i for cluster in clusters for i in cluster}
+                clusters += [[i] for i, score in enumerate(document.mention.tolist()) if score > 0 and i not in linked]
+                clusters.sort()
+            spans = list(zip(document.first.tolist(), document.last.tolist(), strict=True))
+            named = [[list(spans[i]) for i in cluster] for cluster in clusters]
+            answers.append({"clusters": named, "text": bracketed(row["sentences"], named)})
+        return answers
 
     def describe(
         self, predictions: Sequence[Mapping[str, Any]], scores: CorefScores, batch: Batch

@@ -168,11 +168,6 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     not count, and words are not compared; the standard error names such documents, and the first other word of each. Of
     predictions that `predict` has marked so, clusters of one mention of the gold file are left out, as in the run; how
     many these are is told there too.
-
-    Raises:
-        UserError: the files cannot be read; brackets that do not match; a chain of `gold` that has a mention twice,
-            with which the reference scorer goes above 100; two parts under one name; another number of words; no
-            document in common; mentions of the key predicted more than once, over 10 times.
     """
     key, response = ({part.key: part for part in read_documents(path, strict=False)} for path in (gold, predictions))
     for path, parts in ((gold, key), (predictions, response)):
@@ -226,7 +221,7 @@ def _read(part: Document, distinct: bool = False) -> Chains:
     try:
         found = brackets.chains([row[-1] for _, row in rows])
         if distinct:
-            brackets.check_distinct(mention for chain in found for mention in chain)
+            brackets.distinct(mention for chain in found for mention in chain)
     except brackets.BracketError as error:
         raise UserError(str(error), part.path, rows[error.index][0]) from None
     if len(found) > limits.CLUSTERS:

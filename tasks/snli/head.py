@@ -9,12 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elmo_bench.nn.attention import soft_align
-from elmo_bench.nn.dropout import VariationalDropout
-from elmo_bench.nn.feedforward import probabilities
-from elmo_bench.nn.lstm import BiLSTM
+from elmo_bench.nn.attention import masked_max, masked_mean, soft_align
+from elmo_bench.nn.encoders import BiLSTM
+from elmo_bench.nn.feedforward import VariationalDropout, probabilities
 from elmo_bench.nn.numerics import ScoreLinear, squared_norm
-from elmo_bench.nn.pooling import masked_max, masked_mean
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 

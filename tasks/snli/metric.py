@@ -24,11 +24,7 @@ class SnliMetric(Accuracy):
 
 
 def score(gold: Path | str, predictions: Path | str, data: Mapping[str, Any] | None = None) -> dict[str, float]:
-    """Accuracy of two files with one label a line, "-" where there is no gold label, or that the reader reads.
-
-    Raises:
-        UserError: the files cannot be read, differ in length, or hold other labels.
-    """
+    """Accuracy of two files with one label a line, "-" where there is no gold label, or that the reader reads."""
     source = DataSource(data or {}, native=is_release, keys=("labels",))
     known = labels(source.data)
     return score_labels(gold, predictions, known, source, lambda path: (pair.label for pair in read_pairs(path, known)))

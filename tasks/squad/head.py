@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elmo_bench.nn.attention import BiAttention, SelfAttention
-from elmo_bench.nn.dropout import VariationalDropout
-from elmo_bench.nn.gru import BiGRU
+from elmo_bench.nn.encoders import BiGRU
+from elmo_bench.nn.feedforward import VariationalDropout
 from elmo_bench.nn.numerics import ScoreLinear
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary

@@ -82,10 +82,6 @@ def score(gold: Path | str, predictions: Path | str, data: Mapping[str, Any] | N
 
     As with the official script, a question without a prediction is wrong and told on the standard error, and a
     prediction for no question is passed over.
-
-    Raises:
-        UserError: no JSON, another layout, a duplicate id, a question without an answer, predictions for other
-            questions alone.
     """
     source = DataSource(data or {}, native=is_release)
     wanted, answers = dict(_golds(gold, source)), _predicted(predictions, source)

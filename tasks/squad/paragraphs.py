@@ -129,12 +129,12 @@ def _plain(text: str) -> str:
 
 def _articles(data: Any, path: Any) -> Iterator[Paragraph]:
     """The layout of the files: data > paragraphs > qas > answers."""
-    for a, article in enumerate(_list(data, "data", "the file", path)):
+    for a, article in enumerate(_get(data, "data", list, "the file", path)):
         place = f"article {a + 1}"
-        for p, paragraph in enumerate(_list(article, "paragraphs", place, path)):
+        for p, paragraph in enumerate(_get(article, "paragraphs", list, place, path)):
             place = f"article {a + 1}, paragraph {p + 1}"
             context = _get(paragraph, "context", str, place, path)
-            questions = [_question(qa, place, path) for qa in _list(paragraph, "qas", place, path)]
+            questions = [_question(qa, place, path) for qa in _get(paragraph, "qas", list, place, path)]
             yield Paragraph(str(article.get("title", "")), context, questions)
 
 
@@ -143,16 +143,12 @@ def _question(qa: Any, place: str, path: Any) -> Question:
         qa = {**qa, "id": str(qa["id"])}
     id = _get(qa, "id", str, place, path)
     place = f"question {id}"
-    answers = _list(qa, "answers", place, path) if "answers" in qa else []
+    answers = _get(qa, "answers", list, place, path) if "answers" in qa else []
     return Question(
         id,
         _get(qa, "question", str, place, path),
         [AnswerSpan(_get(a, "text", str, place, path), _get(a, "answer_start", int, place, path)) for a in answers],
     )
-
-
-def _list(node: Any, key: str, place: str, path: Any) -> list[Any]:
-    return _get(node, key, list, place, path)
 
 
 def _get(node: Any, key: str, kind: type, place: str, path: Any) -> Any:

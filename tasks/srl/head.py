@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elmo_bench.nn.crf import viterbi
-from elmo_bench.nn.highway_lstm import AlternatingHighwayLSTM
+from elmo_bench.nn.encoders import AlternatingHighwayLSTM
 from elmo_bench.nn.numerics import ScoreLinear
 from elmo_bench.task import Batch, Embedded, Row
 from elmo_bench.text import tags

@@ -114,9 +114,6 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     one that only the predictions have is not counted at all. Predictions that `predict` has marked as those
     of verbs are not asked for the other predicates of the gold file. The standard error tells how many these are, and
     how many have another lemma.
-
-    Raises:
-        UserError: the files cannot be read, or hold different sentences.
     """
     metric, left_out, other = SrlMetric(), 0, []
     roles: tuple[set[str], set[str]] = set(), set()

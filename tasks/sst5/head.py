@@ -9,11 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from elmo_bench.configuration.keys import valid
-from elmo_bench.nn.attention import masked_softmax
+from elmo_bench.nn.attention import SelfAttentivePooling, masked_max, masked_mean, masked_min, masked_softmax
+from elmo_bench.nn.encoders import BiLSTM
 from elmo_bench.nn.feedforward import probabilities
-from elmo_bench.nn.lstm import BiLSTM
 from elmo_bench.nn.numerics import wide
-from elmo_bench.nn.pooling import SelfAttentivePooling, masked_max, masked_mean, masked_min
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -48,9 +47,6 @@ class Sst5Head(nn.Module):
         integrator_dropout: on the pooled vector.
         output_elmo: "encoded": [h ; biLSTM(ELMo)], a second biLSTM of size `hidden`; "raw": [g ; ELMo], g being the
             output of the integrating biLSTM (AllenNLP's reading).
-
-    Raises:
-        UserError: another word for `output_elmo`.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ from elmo_bench.analysis.neighbours import Query, search
 from elmo_bench.commands.analysis import Neighbours
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.records import studies
-from elmo_bench.reporting.tables.studies import section
+from elmo_bench.reporting.tables.tables import of_study
 from elmo_bench.system.errors import UserError
 from tests.tiny_bilm import exported, overrides
 
@@ -80,7 +80,7 @@ def test_one_word_is_looked_up_and_not_recorded(arguments, tmp_path, call):
 def test_the_table_has_a_row_for_each_query_and_layer(arguments, tmp_path, call):
     call(Neighbours, *arguments)
     (study,) = studies.read_all(tmp_path)
-    assert len(section(study).rows) == 3 * len(study.settings["queries"])
+    assert len(of_study(study).rows) == 3 * len(study.settings["queries"])
     assert {cell.n for cell in study.cells if cell.quantity == "same word"} == {3}
 
 

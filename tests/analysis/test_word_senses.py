@@ -15,7 +15,7 @@ from elmo_bench.analysis.study import Score
 from elmo_bench.analysis.wsd import Means, _first, counted, disambiguate, f1, first_sense, means, nearest, scores
 from elmo_bench.commands.analysis import Wsd
 from elmo_bench.records import studies
-from elmo_bench.reporting.tables.studies import in_words, section
+from elmo_bench.reporting.tables.tables import in_words, of_study
 from elmo_bench.system.errors import UserError
 from tests.tiny_bilm import exported, overrides
 
@@ -272,7 +272,7 @@ def test_the_table_is_recorded_once_and_in_the_report(arguments, tmp_path, call)
     (path,) = (tmp_path / "analysis" / "open" / "wsd").glob("*.json")
     record, content = json.loads(path.read_text()), path.read_bytes()
     (study,) = studies.read_all(tmp_path)
-    rows = section(study).rows
+    rows = of_study(study).rows
     layers = [f"toy, layer {layer}" for layer in ("0", "1", "2", "2 minus layer 1")]
     assert [row[0] for row in rows] == ["first sense", *layers]
     assert [row[2] for row in rows] == ["65.9", "", "67.4", "69", "+1.6"]

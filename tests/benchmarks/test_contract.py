@@ -11,7 +11,7 @@ from datasets import DatasetDict
 from hydra.utils import instantiate
 
 from elmo_bench.configuration import pages, schema
-from elmo_bench.identity import makers
+from elmo_bench.identity import settings
 from elmo_bench.identity.missing import check_files
 from elmo_bench.running.build import build
 from elmo_bench.running.data import Data
@@ -53,7 +53,7 @@ def load(task: str, root: Path):
         pages.compose([f"task={task}", *choices(task, root), "elmo.where=none", "elmo.dropout=0", "vectors=random"])
     )
     check_files(run)
-    makers.make(run)
+    settings.make(run)
     reader = instantiate(run.task.reader)
     return run, reader, reader.load()
 

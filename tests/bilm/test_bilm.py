@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.bilm.characters import character_table
+from elmo_bench.bilm.encoder import character_table
 from elmo_bench.commands.use import Embed, embed
 from elmo_bench.system.errors import UserError
 from tests.reference_bilm import PLAIN, STRANGE, Files, ReferenceBiLM, near, write_random

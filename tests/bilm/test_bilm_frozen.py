@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from elmo_bench.bilm import BiLM, frozen
-from elmo_bench.bilm.kernels import checked, encoder
 from elmo_bench.nn.kernels import library
 from tests.reference_bilm import NEAR, PLAIN, STRANGE, Files, ReferenceBiLM, near
 
@@ -18,7 +17,7 @@ from tests.reference_bilm import NEAR, PLAIN, STRANGE, Files, ReferenceBiLM, nea
 
 def test_many_words_pass_through_a_small_memory(small, monkeypatch):
     monkeypatch.setattr(frozen, "REMEMBERED_WORDS", 7)
-    monkeypatch.setattr(encoder, "WINDOWS", 64)
+    monkeypatch.setattr(frozen, "WINDOWS", 64)
     forgetful, reference = BiLM.from_files(*small), ReferenceBiLM(small)
     start = reference.warm()
     for sentences in (PLAIN, PLAIN[3:], STRANGE, [["one", "two"]], PLAIN[::-1], PLAIN[3:]):
@@ -102,7 +101,7 @@ def test_another_default_type_changes_no_bit(small, default_dtype, state, dtype)
         return [*bilm.encode(PLAIN), *bilm.encode([[], *STRANGE]), bilm.layers([]), bilm.layers(PLAIN)]
 
     expected = encoded()
-    checked.kernels.cache_clear()  # so that they are checked under this default
+    frozen.kernels.cache_clear()  # so that they are checked under this default
     default_dtype(dtype)
     for one, other in zip(encoded(), expected, strict=True):
         assert one.dtype == other.dtype

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.bilm.characters import character_table
+from elmo_bench.bilm.encoder import character_table
 from elmo_bench.bilm.lstm import ProjectedLSTM, State
 from tests.reference_bilm import SIZES, write_random
 

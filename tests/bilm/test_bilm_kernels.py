@@ -8,19 +8,17 @@ import shutil
 import subprocess
 import sys
 from functools import cache
-from itertools import chain
 from pathlib import Path
 
 import pytest
 import torch
 
 from elmo_bench.bilm import BiLM, frozen
-from elmo_bench.bilm.kernels import checked
-from elmo_bench.bilm.kernels.lstm import CompiledDirections, Directions, FrozenLSTM
+from elmo_bench.bilm.frozen import CompiledDirections, Directions, FrozenLSTM
 from elmo_bench.bilm.lstm import ProjectedLSTM, State
 from elmo_bench.commands.use import Embed
 from elmo_bench.layers.bilm import BilmLayers
-from elmo_bench.nn.kernels import compiler, library, threads
+from elmo_bench.nn.kernels import library
 from elmo_bench.nn.kernels.library import Factors
 from elmo_bench.nn.packing import Packing
 from elmo_bench.system.errors import UserError
@@ -44,13 +42,13 @@ def vectors(flag: str) -> bool:
 @pytest.fixture
 def unoptimized(fresh, monkeypatch):
     """What is compiled is soon ready."""
-    monkeypatch.setattr(compiler, "FLAGS", tuple(flag.replace("-O3", "-O0") for flag in compiler.FLAGS))
+    monkeypatch.setattr(library, "FLAGS", tuple(flag.replace("-O3", "-O0") for flag in library.FLAGS))
 
 
 @needs_compiler
 def test_the_check_takes_no_number_from_torchs_generator_from_which_another_thread_may_draw(unoptimized):
-    found, before = library.Kernels(compiler.built()), torch.get_rng_state()
-    for _ in checked.differences(found):
+    found, before = library.Kernels(library.built()), torch.get_rng_state()
+    for _ in frozen.differences(found):
         assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -61,13 +59,13 @@ def test_the_check_takes_no_number_from_torchs_generator_from_which_another_thre
 def test_every_width_of_vectors_gives_the_same_numbers(unoptimized, monkeypatch, capfd, flags, lanes):
     if platform.machine() != "x86_64" or (lanes > 4 and not vectors(flags[0][2:])):
         pytest.skip(f"this processor does not have {flags[0]}")
-    kept = (flag for flag in compiler.FLAGS if flag != "-march=native")
-    monkeypatch.setattr(compiler, "FLAGS", (*kept, *flags))
-    found = library.Kernels(compiler.built())
+    kept = (flag for flag in library.FLAGS if flag != "-march=native")
+    monkeypatch.setattr(library, "FLAGS", (*kept, *flags))
+    found = library.Kernels(library.built())
     assert found.lanes == lanes
-    assert max(checked.differences(found)) < 1e-6
+    assert max(frozen.differences(found)) < 1e-6
     if lanes == 4:  # without instructions for bfloat16, float32 computes
-        assert checked.granted("bf16") == "fp32"
+        assert frozen.granted("bf16") == "fp32"
         *compiling, line = capfd.readouterr().err.splitlines()
         assert line.startswith("precision=bf16: no instructions for bfloat16")
         assert set(compiling) <= {"compiling the C++ functions, once for this machine"}
@@ -77,19 +75,19 @@ def test_every_width_of_vectors_gives_the_same_numbers(unoptimized, monkeypatch,
 def short(fresh, tmp_path, monkeypatch):
     """A source that is compiled at once: what is kept of it does not depend on what it computes."""
     (tmp_path / "kernels.cpp").write_text('extern "C" int lanes() { return 1; }')
-    monkeypatch.setattr(compiler, "SOURCE", tmp_path / "kernels.cpp")
+    monkeypatch.setattr(library, "SOURCE", tmp_path / "kernels.cpp")
 
 
 @needs_compiler
 @pytest.mark.parametrize("damage", ["flip", "cut", "note"])
 def test_a_damaged_library_is_built_again(short, damage):
-    path = compiler.built()
+    path = library.built()
     content, noted = path.read_bytes(), path.with_name(f"{path.name}.sha256")
     if damage == "note":
         noted.write_text("0")
     else:
         path.write_bytes(content[:1000] if damage == "cut" else content[:5000] + b"?" + content[5001:])
-    assert compiler.built() == path
+    assert library.built() == path
     assert path.read_bytes() == content
     assert is_as_noted(path)
 
@@ -97,21 +95,21 @@ def test_a_damaged_library_is_built_again(short, damage):
 @needs_compiler
 @pytest.mark.parametrize("whose", ["folder", "library", "another user's"])
 def test_a_library_that_others_could_have_written_is_built_again(short, monkeypatch, whose):
-    path = compiler.built()
+    path = library.built()
     path.write_bytes(b"theirs")
     note(path)
-    assert compiler.built().read_bytes() == b"theirs"  # as long as only this user could have done it
+    assert library.built().read_bytes() == b"theirs"  # as long as only this user could have done it
     if whose == "another user's":
         monkeypatch.setattr(files, "others", lambda path: "theirs" if path.is_file() else None)
     else:
         (path.parent if whose == "folder" else path).chmod(0o777)
-    assert compiler.built().read_bytes() != b"theirs"
+    assert library.built().read_bytes() != b"theirs"
     assert (path.parent.stat().st_mode | path.stat().st_mode) & 0o022 == 0
 
 
 def test_without_a_compiler_torch_computes(fresh, monkeypatch):
-    monkeypatch.setattr(compiler, "COMPILERS", ("no-such-compiler",))
-    assert checked.kernels() is None
+    monkeypatch.setattr(library, "COMPILERS", ("no-such-compiler",))
+    assert frozen.kernels() is None
     directions = frozen.frozen_directions([[layer(8, 8)]] * 2, skip=True)
     assert isinstance(directions, Directions)
     assert all(isinstance(layer, FrozenLSTM) for layers in directions.stacks for layer in layers)
@@ -119,20 +117,20 @@ def test_without_a_compiler_torch_computes(fresh, monkeypatch):
 
 def test_they_can_be_turned_off(fresh, monkeypatch):
     monkeypatch.setenv("ELMO_BENCH_KERNELS", "0")
-    assert checked.kernels() is None
+    assert frozen.kernels() is None
     assert not fresh.exists()
 
 
 def altered(folder: Path, changes: dict[str, str], before: str = "") -> Path:
     """A copy of the source, with the headers beside it, that has other text in some places."""
-    texts = {path.name: path.read_text() for path in (compiler.SOURCE, *compiler.SOURCE.parent.glob("*.h"))}
+    texts = {path.name: path.read_text() for path in (library.SOURCE, *library.SOURCE.parent.glob("*.h"))}
     for right, wrong in changes.items():
         assert any(right in text for text in texts.values())
         texts = {name: text.replace(right, wrong) for name, text in texts.items()}
-    texts[compiler.SOURCE.name] = before + texts[compiler.SOURCE.name]
+    texts[library.SOURCE.name] = before + texts[library.SOURCE.name]
     for name, text in texts.items():
         (folder / name).write_text(text)
-    return folder / compiler.SOURCE.name
+    return folder / library.SOURCE.name
 
 
 FAULTS = [  # right and wrong
@@ -153,38 +151,37 @@ def test_a_source_that_computes_something_else_is_not_used(unoptimized, tmp_path
     """It is compiled once, with all faults; the environment tells which one it has: none, or one of them."""
     changes = {right: f"(fault() == {number} ? {wrong} : {right})" for number, (right, wrong) in enumerate(FAULTS, 1)}
     told = '#include <cstdlib>\nstatic int fault() { return std::atoi(std::getenv("FAULT")); }\n'
-    monkeypatch.setattr(compiler, "SOURCE", altered(tmp_path, changes, told))
+    monkeypatch.setattr(library, "SOURCE", altered(tmp_path, changes, told))
     for number in range(len(FAULTS) + 1):
         monkeypatch.setenv("FAULT", str(number))
-        checked.kernels.cache_clear()
-        assert (checked.kernels() is None) == (number > 0), number
+        frozen.kernels.cache_clear()
+        assert (frozen.kernels() is None) == (number > 0), number
 
 
 @needs_compiler
 @pytest.mark.parametrize("source", ["no C++", "int lanes() { return 1; }"])
 def test_a_source_that_cannot_be_used_is_not_used(fresh, tmp_path, monkeypatch, source):
     (tmp_path / "kernels.cpp").write_text(source)
-    monkeypatch.setattr(compiler, "SOURCE", tmp_path / "kernels.cpp")
-    assert checked.kernels() is None
+    monkeypatch.setattr(library, "SOURCE", tmp_path / "kernels.cpp")
+    assert frozen.kernels() is None
     assert not list(fresh.rglob("*.partial"))
 
 
 @needs_compiler
 def test_any_number_of_threads_computes_the_same_numbers(monkeypatch, set_threads):
-    found = checked.kernels()
+    found = frozen.kernels()
     assert found is not None
     stacks = [[layer(72, 40) for _ in range(2)] for _ in range(2)]
     directions, packing = CompiledDirections(stacks, True, found), Packing([15, 2, 7, 30])
-    token, starts = torch.randn(54, 72), [[State(torch.randn(4, 72), torch.randn(4, 40))] * 2] * 2
-    monkeypatch.setattr(threads, "cores", lambda: 8)
+    token, starts = torch.randn(54, 72), State(torch.randn(2, 2, 4, 72), torch.randn(2, 2, 4, 40))
+    monkeypatch.setattr(library, "cores", lambda: 8)
     set_threads(1)
     alone, end = directions(token, packing, starts)
     for number in (2, 3, 8):  # of 3 panels of cells and 2 of outputs
         set_threads(number)
         layers, there = directions(token, packing, starts)
         assert torch.equal(layers, alone)
-        for one, other in zip(chain(*end), chain(*there), strict=True):
-            assert all(map(torch.equal, one, other))
+        assert all(map(torch.equal, end, there))
 
 
 @needs_compiler
@@ -193,14 +190,14 @@ def test_torchs_own_operations_take_one_thread(small, monkeypatch, set_threads):
     bilm, computed, seen = BiLM.from_files(*small), BiLM._compute, []
 
     def compute(*given):
-        seen.append((torch.get_num_threads(), threads.most_threads()))
+        seen.append((torch.get_num_threads(), library.most_threads()))
         return computed(*given)
 
     monkeypatch.setattr(BiLM, "_compute", compute)
-    monkeypatch.setattr(threads, "cores", lambda: 8)
+    monkeypatch.setattr(library, "cores", lambda: 8)
     set_threads(2)
     bilm.encode(PLAIN)
-    assert torch.get_num_threads() == threads.most_threads() == 2
+    assert torch.get_num_threads() == library.most_threads() == 2
     monkeypatch.setattr(frozen, "for_weight", lambda weight, half: None)
     BiLM.from_files(*small).encode(PLAIN)
     assert seen == [(1, 2), (2, 2)]
@@ -212,7 +209,7 @@ def team(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("team")
     (folder / "team.cpp").write_text(TEAM)
-    name = next(name for name in compiler.COMPILERS if name and shutil.which(name))
+    name = next(name for name in library.COMPILERS if name and shutil.which(name))
 
     def compiled(*options: str) -> subprocess.CompletedProcess[str]:
         command = [name, "-pthread", *options]
@@ -225,7 +222,7 @@ def team(tmp_path_factory):
             pytest.skip(f"the compiler has no {' '.join(flags)}: {done.stderr[-200:]}")
         return folder / f"team{len(flags)}"
 
-    compiled("-std=c++17", "-O1", f"-I{compiler.SOURCE.parent}", "-c", "team.cpp").check_returncode()
+    compiled("-std=c++17", "-O1", f"-I{library.SOURCE.parent}", "-c", "team.cpp").check_returncode()
     return linked
 
 
@@ -274,7 +271,7 @@ def test_threads_that_cannot_be_had_leave_the_work_to_the_others(team):
 @pytest.fixture
 def halved():
     """The functions that multiply in bfloat16."""
-    if not vectors("avx512_bf16") or checked.kernels(half=True) is None:
+    if not vectors("avx512_bf16") or frozen.kernels(half=True) is None:
         pytest.skip("no instructions for bfloat16, or no compiler that knows them")
 
 
@@ -283,7 +280,7 @@ def by_amx():
     """Functions that multiply in bfloat16 by AMX."""
     if not vectors("amx_bf16"):
         pytest.skip("this processor does not have AMX")
-    found = checked.kernels(half=True)
+    found = frozen.kernels(half=True)
     if found is None or found.multiplied != Factors.AMX:
         pytest.skip("the compiler does not know AMX, or the system does not permit it")
     return found
@@ -305,11 +302,11 @@ def test_in_bfloat16_the_layers_are_close_and_the_same_in_every_batch(halved, tm
 
 
 def test_without_permission_for_amx_vectors_multiply(by_amx, fresh, tmp_path, monkeypatch):
-    monkeypatch.setattr(compiler, "SOURCE", altered(tmp_path, {"REQUEST = 0x1023": "REQUEST = 0x1fff"}))
-    found = checked.kernels(half=True)
+    monkeypatch.setattr(library, "SOURCE", altered(tmp_path, {"REQUEST = 0x1023": "REQUEST = 0x1fff"}))
+    found = frozen.kernels(half=True)
     assert found is not None
     assert found.multiplied == Factors.PAIRS
-    assert max(checked.differences(by_amx)) < checked.NEAR_HALF
+    assert max(frozen.differences(by_amx)) < frozen.NEAR_HALF
 
 
 def test_an_unknown_precision_is_an_error():
@@ -334,10 +331,10 @@ def layer(width: int, cells: int) -> ProjectedLSTM:
 @needs_compiler
 def test_numbers_that_are_none_stay_none():
     """A broken weight must not look like a result."""
-    found = checked.kernels()
+    found = frozen.kernels()
     assert found is not None
     directions = CompiledDirections([[layer(8, 8)]] * 2, True, found)
-    starts = [[State(torch.zeros(1, 8), torch.zeros(1, 8))]] * 2
+    starts = State(torch.zeros(2, 1, 1, 8), torch.zeros(2, 1, 1, 8))
     layers, _ = directions(torch.full((3, 8), float("nan")), Packing([3]), starts)
     assert layers.shape == (1, 2, 16)
     assert layers.isnan().all()

@@ -13,7 +13,7 @@ from elmo_bench.configuration import pages, schema
 from elmo_bench.running.blocks import check_blocks
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
-from elmo_bench.trained.checkpoint import load
+from elmo_bench.trained.heads import load
 from elmo_bench.trained.prediction import predict
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("bench")]
@@ -165,7 +165,7 @@ OPEN = [
 @pytest.mark.parametrize(("argument", "message"), OPEN, ids=[argument for argument, _ in OPEN])
 @pytest.mark.usefixtures("stand_in")
 def test_keys_of_open_blocks_are_arguments_of_what_they_name(refused, bench, monkeypatch, argument, message):
-    monkeypatch.setattr("elmo_bench.identity.makers.make", None)  # before anything is made or read
+    monkeypatch.setattr("elmo_bench.identity.settings.make", None)  # before anything is made or read
     assert message in refused(COMPOSED, *bench.overrides(argument))
     assert not bench.results.joinpath("runs").exists()
 

@@ -30,7 +30,7 @@ from elmo_bench.commands.command import (
     printed,
 )
 from elmo_bench.configuration import pages, schema
-from elmo_bench.identity.identity import Identity
+from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError

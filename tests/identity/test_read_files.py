@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from elmo_bench.configuration import pages, schema
-from elmo_bench.identity.identity import Identity
+from elmo_bench.identity.settings import Identity
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import content_sha256, sha256
 from elmo_bench.text.conll2012 import find_files

@@ -9,8 +9,7 @@ from hydra.errors import HydraException
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.configuration import pages
-from elmo_bench.layers.bilm import BilmLayers
-from elmo_bench.layers.carried import CarriedLayers, read_text
+from elmo_bench.layers.bilm import BilmLayers, CarriedLayers, read_text
 from elmo_bench.layers.source import frozen_layers
 from elmo_bench.running.data import stored_layers
 from elmo_bench.running.module import BenchModule

@@ -5,12 +5,20 @@ import pytest
 import torch
 from torch import Tensor
 
-from elmo_bench.nn import antecedents as pairs_module
-from elmo_bench.nn import coupled_lstm
-from elmo_bench.nn.antecedents import Antecedents, PairProduct, link, marginal_loss, pairs, right_antecedents
-from elmo_bench.nn.coupled_lstm import CoupledBiLSTM
+from elmo_bench.nn import encoders
+from elmo_bench.nn import spans as pairs_module
+from elmo_bench.nn.encoders import CoupledBiLSTM
 from elmo_bench.nn.feedforward import FFNN
-from elmo_bench.nn.spans import best_without_crossing, candidates
+from elmo_bench.nn.spans import (
+    Antecedents,
+    PairProduct,
+    best_without_crossing,
+    candidates,
+    link,
+    marginal_loss,
+    pairs,
+    right_antecedents,
+)
 
 # The encoder.
 
@@ -59,8 +67,8 @@ def test_a_sequence_keeps_one_mask_of_its_hidden_state(monkeypatch):
     torch.manual_seed(2)
     lstm, lengths = CoupledBiLSTM(4, 3, dropout=0.5), [2, 5, 3]
     masks = []
-    dropout = coupled_lstm.F.dropout
-    monkeypatch.setattr(coupled_lstm.F, "dropout", lambda *a, **k: masks.append(dropout(*a, **k)) or masks[-1])
+    dropout = encoders.F.dropout
+    monkeypatch.setattr(encoders.F, "dropout", lambda *a, **k: masks.append(dropout(*a, **k)) or masks[-1])
     x = torch.randn(10, 4)
     h = lstm(x, lengths)
     (mask,) = masks  # (2, B, H), sentences longest first

@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.nn.gru import BiGRU
-from elmo_bench.nn.lstm import both_directions
+from elmo_bench.nn.encoders import BiGRU, both_directions
 
 LENGTHS = (7, 1, 5, 7)
 

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from elmo_bench.nn.attention import masked_softmax
-from elmo_bench.nn.pooling import SelfAttentivePooling, masked_max, masked_mean, masked_min
+from elmo_bench.nn.attention import SelfAttentivePooling, masked_max, masked_mean, masked_min, masked_softmax
 
 LENGTHS = [4, 1, 3, 6]
 

@@ -7,12 +7,11 @@ from torch import nn
 from elmo_bench.configuration.schema import ElmoConfig
 from elmo_bench.embedding.representation import Elmo
 from elmo_bench.embedding.scalar_mix import ScalarMix
-from elmo_bench.nn.attention import masked_softmax
+from elmo_bench.nn.attention import masked_mean, masked_softmax
 from elmo_bench.nn.char_cnn import CharCNN
 from elmo_bench.nn.crf import CRF
-from elmo_bench.nn.lstm import BiLSTM
+from elmo_bench.nn.encoders import BiLSTM
 from elmo_bench.nn.numerics import ScoreLinear, tf32
-from elmo_bench.nn.pooling import masked_mean
 from elmo_bench.task import Tokens
 from tests.fakes import FakeBiLM
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from elmo_bench.nn import recurrent
-from elmo_bench.nn.kernels import threads
+from elmo_bench.nn.kernels import library
 from elmo_bench.nn.recurrent import COUPLED, GRU, HIGHWAY, PROJECTED, CellKind, recurrence
 from tests.conftest import needs_compiler
 
@@ -72,7 +72,7 @@ def test_gradients_by_torch_are_numerically_right(cell):
 @each_cell
 def test_any_number_of_threads_computes_the_same_numbers(cell, monkeypatch, set_threads):
     leaves, more = given(cell, 37, torch.float32)
-    monkeypatch.setattr(threads, "cores", lambda: 8)
+    monkeypatch.setattr(library, "cores", lambda: 8)
     found = []
     for number in (1, 2, 3, 8):
         set_threads(number)

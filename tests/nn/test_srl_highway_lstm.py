@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from elmo_bench.nn import recurrent
-from elmo_bench.nn.highway_lstm import GATES, AlternatingHighwayLSTM, HighwayLSTM
+from elmo_bench.nn.encoders import GATES, AlternatingHighwayLSTM, HighwayLSTM
 
 LENGTHS = [[3, 7, 1, 7, 4], [1], [5, 5], [1, 1, 1], [2, 9]]
 

@@ -16,7 +16,7 @@ from docs.generate import __main__ as generate
 from docs.generate import costs, pictures, tutorial
 from elmo_bench.configuration import schema
 from elmo_bench.configuration.pages import compose
-from elmo_bench.identity.identity import Identity
+from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
 from elmo_bench.system.places import RECORDED, ROOT
 from tests import simulate

@@ -23,7 +23,7 @@ import yaml
 
 from elmo_bench.commands.command import command
 from elmo_bench.configuration.pages import compose
-from elmo_bench.identity import makers
+from elmo_bench.identity import settings
 from elmo_bench.mini import data as mini
 from elmo_bench.mini.build import Builder
 from elmo_bench.running import run as running
@@ -165,7 +165,7 @@ def world(tmp_path_factory):
         yield folder
 
 
-MAKE = makers.make
+MAKE = settings.make
 
 
 class Reached(UserError):
@@ -298,7 +298,7 @@ def test_every_command_of_a_page_ends_well(page, world, call, monkeypatch):
             wrong.append(f"{line.text}: {error!r}")
             continue
         name, *rest = typed if not typed[0].startswith("-") else ("train", "--help")
-        monkeypatch.setattr(makers, "make", (lambda run: None) if name == "train" else MAKE)
+        monkeypatch.setattr(settings, "make", (lambda run: None) if name == "train" else MAKE)
         status, _, said = call(command(name), *rest, *SHORTER.get(name, []))
         if status:
             wrong.append(f"{line.text}\n    typed: {shlex.join(typed)}\n    {said[-700:]}")

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from elmo_bench.configuration import pages, schema
-from elmo_bench.identity.identity import Identity, flat
-from elmo_bench.identity.settings import relevant
+from elmo_bench.identity.settings import Identity, flat, relevant
 from elmo_bench.records import items, store
 from elmo_bench.records.record import Record
 from elmo_bench.reporting.pages import report as page

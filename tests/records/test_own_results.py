@@ -181,4 +181,8 @@ def test_the_report_is_of_own_runs_and_leaves_the_project_as_it_is(tmp_path, mon
     save(tmp_path / "own", fake("none", 1, 80.0))
     status, out, _ = call(Report)
     assert "80.00" in pages_of(tmp_path / "own")
+    for name in ("README.md", "report.html"):
+        text = (tmp_path / "own" / name).read_text().replace("\N{NO-BREAK SPACE}", " ")
+        assert "ner, scale open: your runs, the reference runs and the paper" in text
+        assert "82.00 ± 1.00" in text
     assert (places.ROOT / "README.md").read_bytes() == before

@@ -5,12 +5,12 @@ import json
 import pytest
 
 from elmo_bench.configuration import pages, schema
-from elmo_bench.identity.identity import Identity
+from elmo_bench.identity.settings import Identity
 from elmo_bench.reporting.pages import report as page
 from elmo_bench.reporting.statistics.findings import evaluated
 from elmo_bench.reporting.statistics.outcomes import Outcome, by_scale
 from elmo_bench.reporting.tables import tables
-from elmo_bench.reporting.tables.paper import markdown, of_scales
+from elmo_bench.reporting.tables.paper import markdown, of_scales, sections
 from elmo_bench.sweeps import request
 from elmo_bench.sweeps.plan import plan
 from tests.records.test_records import fake
@@ -58,7 +58,7 @@ def test_without_controls_no_table_speaks_of_them():
     assert main.remarks == []
     made = of_scales(by_scale(runs(**BOTH)))
     assert [*made] == ["tables/table1.open.md"]
-    assert "layers=0" not in markdown(made["tables/table1.open.md"])
+    assert "layers=0" not in markdown(sections(made["tables/table1.open.md"]))
 
 
 def test_the_part_of_the_gain_that_is_context_stands_beside_the_gain():
@@ -69,11 +69,11 @@ def test_the_part_of_the_gain_that_is_context_stands_beside_the_gain():
     assert main.remarks == []
     made = of_scales(by_scale(runs(**BOTH, **{"layers=0": 65.0})))
     assert [*made] == ["tables/table1.open.md", "tables/context.open.md"]
-    (table, *_) = made["tables/table1.open.md"]
+    (table, *_) = sections(made["tables/table1.open.md"])
     assert table.header[-3:] == ("increase (absolute / relative)", "layers=0", "context (over layer 0)")
     assert table.rows[-1][-1].startswith("+5.00 [")
     assert table.remarks[-1].startswith("ner: 4 of 10 runs are missing")  # of Table 1's own
-    (table, *_) = made["tables/context.open.md"]
+    (table, *_) = sections(made["tables/context.open.md"])
     assert table.rows[0][-2:] == ("+5.00 [+4.77, +5.23]", "missing")
 
 
@@ -135,9 +135,9 @@ def test_runs_that_were_best_in_their_last_epoch_are_counted_where_their_score_i
     main = overview(records)
     assert [cell.partition("(")[2] for cell in main.rows[0][3:5]] == ["3; 3 ↑)", "4; 1 ↑)"]
     assert main.remarks[-1].startswith("N ↑: N of these runs")
-    for sections in of_scales(by_scale(records)).values():
-        assert "; 3 ↑)" in markdown(sections)
-        assert any(remark.startswith("N ↑") for remark in sections[0].remarks)
+    for written in map(sections, of_scales(by_scale(records)).values()):
+        assert "; 3 ↑)" in markdown(written)
+        assert any(remark.startswith("N ↑") for remark in written[0].remarks)
     scores = tables.scores(Outcome(records), {})
     assert [row[2] for row in scores.rows] == ["1-3; 3 ↑", "1-4; 1 ↑", "1-3"]
     (found,) = (

@@ -6,7 +6,6 @@ import pytest
 
 from elmo_bench.configuration import pages
 from elmo_bench.reporting.pages import chapters as chapters_of
-from elmo_bench.reporting.pages import html as web
 from elmo_bench.reporting.pages import report as page
 from elmo_bench.reporting.pages.chapters import answer
 from elmo_bench.reporting.section import Section
@@ -176,10 +175,10 @@ def test_a_bilm_that_runs_make_themselves_is_known_by_its_recipe():
 def test_the_html_escapes_everything_and_the_json_holds_the_same_cells():
     evil = "<script>alert('1')</script> & \"x\""
     chapters = chapters_of.chapters({}, [Section(evil, evil, (evil, evil), [(evil, evil)], [evil])])
-    html = web.html(chapters, [evil])
+    html = page.html(chapters, [evil])
     assert "<script" not in html
     assert html.count("&lt;script&gt;") > 5
-    read = json.loads(web.data(chapters))["sweeps"]
+    read = json.loads(page.data(chapters))["sweeps"]
     assert read["tables"] == [
         {"title": evil, "note": evil, "header": [evil] * 2, "rows": [[evil] * 2], "remarks": [evil]}
     ]

@@ -12,11 +12,12 @@ import pytest
 from elmo_bench.configuration import pages
 from elmo_bench.records import store
 from elmo_bench.records.studies import StudyCell, StudyRecord
-from elmo_bench.reporting.charts import charts, svg
-from elmo_bench.reporting.pages import chapters, html, report
+from elmo_bench.reporting import charts
+from elmo_bench.reporting.pages import chapters, report
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics.intervals import Spread
 from elmo_bench.reporting.statistics.outcomes import by_scale, compared
+from elmo_bench.reporting.tables import paper
 from tests.conftest import PATIENCE, ROOT
 from tests.records.test_records import fake, save
 from tests.reporting.test_findings import learned
@@ -72,7 +73,8 @@ def test_the_page_is_fit_for_phones_and_readers_without_a_script(page):
     assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
     assert "<script" not in page
     assert not re.search(r'(?:src|href)="https?:', page)
-    assert max(map(float, re.findall(r'<svg [^>]*?width="(\d+)"', page))) <= 358  # 390 pixels less the margins
+    widths = [float(points) / 0.75 for points in re.findall(r'<svg [^>]*?width="([\d.]+)pt"', page)]
+    assert max(widths) <= 358  # 390 pixels less the margins
     assert all('aria-label="' in tag for tag in re.findall(r"<svg[^>]*>", page))
 
 
@@ -123,7 +125,7 @@ def test_numbers_that_make_a_decision_come_later_than_the_answer(page):
 
 
 def test_backticks_are_code_and_one_value_is_no_interval(records):
-    assert html._code("`make <x>` & more") == "<code>make &lt;x&gt;</code> &amp; more"
+    assert report._code("`make <x>` & more") == "<code>make &lt;x&gt;</code> &amp; more"
     gain = by_scale(records)["open"][0].main.test
     assert " to " in chapters.interval(gain)
     assert chapters.interval(gain._replace(spread=gain.spread._replace(error=0.0))) == ""
@@ -177,23 +179,39 @@ def test_runs_on_a_part_of_the_data_are_figure_1_and_no_main_comparison(records)
     (outcome,) = scales["open"]
     gains = [(each == outcome.main, each.test.mean) for each in outcome.comparisons]
     assert sorted(gains) == [(False, pytest.approx(20.0)), (True, pytest.approx(4.0))]
-    chapter = chapters.fewer_examples(scales)
-    (chart,) = chapter.charts
-    shares = {line["arm"]: [point["percent"] for point in line["points"]] for line in chart.data["lines"]}
-    assert shares == {"baseline": [10.0, 100.0], "elmo": [10.0, 100.0]}
-    assert "60.0 with 10 %" in chart.alt
-    assert ElementTree.fromstring(svg.drawn(chart)).tag == f"{SVG}svg"
+    pictures = charts.pictures(paper.of_scales(scales))
+    (chart,) = chapters.fewer_examples(scales, pictures.items()).charts
+    assert pictures["figures/figure1.open.ner"] is chart
+    frame = chart.data.set_index(["line", "x"])
+    assert [*frame.index] == [("baseline", 10), ("baseline", 100), ("+ ELMo", 10), ("+ ELMo", 100)]
+    assert frame["mean"].loc["+ ELMo", 10] == parts[1].metrics["dev"]["f1"]
+    low, mean, high = frame.loc[("+ ELMo", 100), ["low", "mean", "high"]]
+    assert low < mean < high  # three seeds
+    assert chart.alt.endswith(f"; + ELMo 61.00 at 10; + ELMo {mean:.2f} at 100.")
+
+
+def test_a_single_point_is_drawn_and_the_ticks_are_what_was_run():
+    rows = [("baseline", 100.0, 60.0, 58.0, 62.0), *(("+ ELMo", x, 70.0, None, None) for x in (3.0, 100.0))]
+    drawn = charts.inline(charts.curves("One", "training data, %", "f1", rows, points=True))
+    shown = {*re.findall(r">([^<]+)</text>", drawn)}
+    assert {"3", "100", "baseline", "+ ELMo"} <= shown
+    assert not {"10", "30"} & shown
+    marks = re.findall(r"<use [^>]*>", drawn)
+    assert sum(charts.ORANGE in mark for mark in marks) > 3  # dot, ends of the bar, and the legend's
 
 
 def test_without_runs_on_a_part_of_the_data_a_line_says_how_to_run_them(records):
-    chapter = chapters.fewer_examples(by_scale(records))
+    chapter = chapters.fewer_examples(by_scale(records), [])
     assert not chapter.charts
     assert "make figure N=1" in chapter.words[0]
 
 
 def test_figure_2_has_the_weights_of_the_selected_epoch(records):
     chapter = chapters.layer_weights(by_scale(records))
-    assert [chart.data["rows"] for chart in chapter.charts] == 2 * [[{"name": "ner input", "weights": [0.1, 0.3, 0.6]}]]
+    assert len(chapter.charts) == 2
+    for chart in chapter.charts:
+        assert [*chart.data.index] == ["ner input"]
+        assert chart.data.loc["ner input"].tolist() == pytest.approx([0.1, 0.3, 0.6])
 
 
 def test_cost_counts_the_hours_of_a_scale(records):
@@ -207,8 +225,10 @@ def test_tasks_stand_in_the_order_of_the_paper():
 
 
 def test_seeds_that_stopped_early_leave_the_band_to_the_others():
-    assert charts.over_seeds([[1.0, 2.0, 3.0], [3.0]]) == [[1.0, 3.0], [2.0], [3.0]]
-    assert charts.over_seeds([[1.0, None, 3.0]]) == [[1.0]]  # the curve ends where no seed has a value
+    frame = charts.over_epochs("Dev", "f1", {"baseline": [[1.0, 2.0, 3.0], [3.0]], "gaps": [[1.0, None, 3.0]]}).data
+    rows = [*frame.itertuples(index=False, name=None)]
+    assert rows[:3] == [("baseline", 1, 2, 1, 3), ("baseline", 2, 2, 2, 2), ("baseline", 3, 3, 3, 3)]
+    assert rows[3:] == [("gaps", 1, 1, 1, 1), ("gaps", 3, 3, 3, 3)]
 
 
 # Pictures.
@@ -217,14 +237,11 @@ def test_seeds_that_stopped_early_leave_the_band_to_the_others():
 @pytest.mark.parametrize(
     ("others", "none", "small", "large"), [([0.5] * 2, (0.34, 0.66), 0.33, 0.67), ([0.2] * 6, (0.15, 0.28), 0.14, 0.29)]
 )
-def test_the_heat_map_marks_weights_far_from_an_even_share(others, none, small, large):
+def test_figure_2_marks_weights_far_from_an_even_share(others, none, small, large):
     """Of three layers and of seven, whose even share is 0.143."""
-
-    def strokes(weight):
-        """Inside the first cell; the others have none."""
-        return svg.drawn(charts.heat_map("open", [("ner input", [weight, *others])], "minilm")).count(svg.FAINT)
-
-    assert strokes(none[0]) == strokes(none[1]) < min(strokes(small), strokes(large))
+    for weight, mark in ((none[0], ""), (none[1], ""), (small, "▼"), (large, "▲")):
+        drawn = charts.inline(charts.weights("Weights", {"ner input": [weight, *others], "short": [1.0]}))
+        assert f">{weight:.2f}{mark}<" in drawn
 
 
 def study(table: int, what: str, quantity: str, **layers: list[float]) -> StudyRecord:
@@ -245,27 +262,35 @@ def test_what_the_layers_of_two_sources_hold_is_one_picture():
         study(6, "parts of speech", "XPOS", open=[80.0]),
     ]
     (chart,) = chapters.what_layers_hold(made)
-    assert chart.data["panels"] == [
-        {"what": "word senses (F1)", "lines": {"open": [40.0, 50.0], "untrained": [30.0], "minilm": [41.5]}},
-        {"what": "parts of speech (XPOS)", "lines": {"open": [80.0]}},
-    ]
-    assert "minilm" in svg.drawn(chart)
+    assert chart.title == "What each layer holds, scale open: word senses (F1)"
+    assert [row[:3] for row in chart.data.to_numpy().tolist()] == [
+        ["open", 0, 40.0], ["open", 1, 50.0], ["untrained", 0, 30.0], ["minilm", 0, 41.5]
+    ]  # fmt: skip
+    assert "minilm" in charts.inline(chart)
     assert chapters.what_layers_hold(made[::2]) == []  # one source beside its control
 
 
 def test_pictures_repeat_byte_for_byte_whatever_the_users_style_and_hold_text(records):
-    chart = charts.forest("gains", "Gains", compared(by_scale(records)))
-    drawn = svg.drawn(chart, page=False)
+    chart = charts.gains("Gains", compared(by_scale(records)))
+    drawn = charts.files({"gains": chart})
     with matplotlib.rc_context({"font.size": 20, "axes.grid": True, "svg.fonttype": "path"}):
-        assert svg.drawn(chart, page=False) == drawn
-    root = ElementTree.fromstring(drawn)
-    assert "+4.00" in [node.text for node in root.iter(f"{SVG}text")]
-    assert any("ner +4.00 points, 95 % interval" in (node.text or "") for node in root.iter(f"{SVG}title"))
-    assert "date" not in drawn.lower()
-    assert "matplotlib" not in drawn.lower()
+        assert charts.files({"gains": chart}) == drawn
+    assert [*drawn] == ["gains.svg", "gains.pdf"]
+    root = ElementTree.fromstring(drawn["gains.svg"])
+    assert "ner  +4.00" in [node.text for node in root.iter(f"{SVG}text")]
+    assert root.findtext(f"{SVG}title", "").startswith("Gains. Points with 95 % intervals. open, ner +4.00 [")
+    for content in drawn.values():
+        assert not re.search(rb"date|creator|producer", content, re.IGNORECASE)
 
 
-def test_a_tooltip_may_hold_any_text():
+def test_the_legend_explains_dot_bar_and_diamond_and_a_mark_one_seed(records):
+    shown = re.findall(r">([^<]+)</text>", charts.inline(charts.gains("Gains", compared(by_scale(records)))))
+    assert {"gain (dot), 95 % interval (bar)", "the paper", "ner*  +2.00"} <= {*shown}
+    assert "* one seed, or other biLM, vectors or data" in shown
+
+
+def test_a_name_may_hold_any_text():
     odd = 'a <b> & "c"'
-    root = ElementTree.fromstring(svg.drawn(charts.heat_map("open", [(odd, [0.5])])))
-    assert f"{odd}, layer 0: 0.500" in [node.text for node in root.iter(f"{SVG}title")]
+    root = ElementTree.fromstring(charts.inline(charts.curves(odd, "epoch", odd, [(odd, 1, 0.5, 0.4, 0.6)])))
+    assert odd in [node.text for node in root.iter(f"{SVG}text")]
+    assert root.attrib["aria-label"].endswith(f"{odd} 0.50 at 1.")

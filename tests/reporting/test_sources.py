@@ -76,6 +76,6 @@ def test_below_stand_the_weights_and_the_cost_of_each_source(folder):
 
 def test_the_report_shows_all_of_it_and_table_1_is_elmo_alone(folder):
     records = store.read_all(folder)
-    tables = paper.of_scales(by_scale(records))["tables/sources.mini.md"]
+    tables = paper.sections(paper.of_scales(by_scale(records))["tables/sources.mini.md"])
     assert [table.title.rpartition(": ")[2] for table in tables[1:]] == ["gains", "weights of the layers", "cost"]
     assert {record.bilm_name for record in records if is_main(record)} == {None, "mini"}

@@ -77,6 +77,19 @@ def test_the_increase_is_absolute_and_relative_to_the_remaining_error():
     assert ours[2:] == ("", "50.00 (1)", "70.00 (1)", "20.00 / 40.0 %")
 
 
+def test_the_intervals_of_a_sweep_are_those_of_the_report():
+    """Seeds of all arms of the task tell how far its scores vary, whichever of them the sweep asks for."""
+    runs = [*made(none=[60.0, 61.0, 62.0], input=[70.0, 71.0, 72.0])]
+    others = made(variant={"elmo.dropout": 0.1}, input=[50.0, 52.0, 55.0])
+    request, scales = SweepRequest("context", ["ner"], seeds=3), by_scale([*runs, *others])
+    asked = content(request, scales, {"ner": {run.group for run in runs}})
+    of_report = content(request, scales)
+    assert asked
+    assert of_report
+    assert sections(asked)[0].rows == sections(of_report)[0].rows
+    assert rows(request, runs)[1:] != sections(asked)[0].rows
+
+
 def test_other_tasks_that_have_such_runs_have_their_rows():
     runs = [*made("srl", input=[80.0], both=[70.0]), *made("snli", input=[50.0]), *made("coref", input=[60.0])]
     both = rows(SweepRequest("table3", ["snli"], seeds=1), runs)

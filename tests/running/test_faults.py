@@ -14,7 +14,7 @@ from torch import distributed
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.configuration import schema
-from elmo_bench.identity.identity import Identity
+from elmo_bench.identity.settings import Identity
 from elmo_bench.nn.numerics import all_finite
 from elmo_bench.records import items, store
 from elmo_bench.running import unfinished

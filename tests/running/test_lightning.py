@@ -10,7 +10,7 @@ from hydra.errors import HydraException
 
 from elmo_bench.configuration import lightning, schema
 from elmo_bench.configuration.schema import LIGHTNING, TrainerConfig
-from elmo_bench.identity.identity import Identity
+from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
 from elmo_bench.running import launch
 from elmo_bench.system.errors import UserError
@@ -153,7 +153,7 @@ def test_callbacks_and_loggers_are_pages_several_at_once(bench):
      "more than one stateful callback of type `EarlyStopping`"),
 ])  # fmt: skip
 def test_what_cannot_be_used_is_one_line_before_anything_is_prepared(bench, monkeypatch, change, told):
-    monkeypatch.setattr(launch.makers, "make", lambda *_: 1 / 0)
+    monkeypatch.setattr(launch.settings, "make", lambda *_: 1 / 0)
     with pytest.raises(UserError) as error:
         bench.train(*INDEFINITE, *change.split(" ", 1) if change.startswith("callbacks=") else [change])
     assert told in str(error.value)

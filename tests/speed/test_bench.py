@@ -8,9 +8,8 @@ import torch
 from rich.console import Console
 from torch.utils.flop_counter import FlopCounterMode
 
-from elmo_bench.bilm import BiLM
-from elmo_bench.bilm.kernels import checked
-from elmo_bench.bilm.kernels.lstm import CompiledDirections
+from elmo_bench.bilm import BiLM, frozen
+from elmo_bench.bilm.frozen import CompiledDirections
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.commands.command import several
@@ -114,10 +113,10 @@ def test_without_kernels_torch_alone_computes(tmp_path):
     bilm = BiLM.from_files(*write_random(tmp_path), state="zero")
     plain = encode.without_kernels(bilm)
     assert plain._functions(prepared=True)[0].kernels is None  # type: ignore[attr-defined]
-    assert (bilm._functions(prepared=True)[0].kernels is None) == (checked.kernels() is None)  # type: ignore[attr-defined]
+    assert (bilm._functions(prepared=True)[0].kernels is None) == (frozen.kernels() is None)  # type: ignore[attr-defined]
     for a, b in zip(plain.encode(PLAIN + STRANGE), bilm.encode(PLAIN + STRANGE), strict=True):
         near(a, b)
-    assert isinstance(bilm._frozen[2], CompiledDirections) == (checked.kernels() is not None)  # type: ignore[index]
+    assert isinstance(bilm._frozen[2], CompiledDirections) == (frozen.kernels() is not None)  # type: ignore[index]
 
 
 def test_a_process_of_its_own_prints_its_figures(tmp_path, forked):

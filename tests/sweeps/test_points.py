@@ -4,7 +4,7 @@ import pytest
 
 from elmo_bench.configuration import pages, schema, tables
 from elmo_bench.identity.arms import variant
-from elmo_bench.identity.identity import Identity
+from elmo_bench.identity.settings import Identity
 from elmo_bench.sweeps.pages import points
 from elmo_bench.system.storage.hashing import fingerprint
 

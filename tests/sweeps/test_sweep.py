@@ -12,7 +12,7 @@ import pytest
 
 from elmo_bench.commands.run import Sweep, Train
 from elmo_bench.configuration import pages, schema
-from elmo_bench.identity.identity import Identity
+from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
 from elmo_bench.sweeps import local
 from elmo_bench.sweeps.plan import Plan, plan

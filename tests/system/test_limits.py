@@ -14,8 +14,8 @@ from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.weights import load_weights
 from elmo_bench.commands.compare import score
 from elmo_bench.commands.run import Train
-from elmo_bench.embedding.reading import read
 from elmo_bench.embedding.tables import VectorFiles
+from elmo_bench.embedding.vectors import read
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import hashing, json_text, limits, yaml_text
 from elmo_bench.system.storage.files import open_text, read_text

@@ -14,7 +14,7 @@ from elmo_bench.running.build import build
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.integrity import load_checkpoint
 from elmo_bench.text.vocabulary import Vocabulary
-from elmo_bench.trained.checkpoint import load
+from elmo_bench.trained.heads import load
 
 CALL = {"_target_": "os.mkdir", "path": "made"}
 RESOLVED = "${oc.create:{_target_: os.mkdir, path: made}}"

@@ -12,7 +12,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import sha256
 from elmo_bench.system.storage.json_text import read_sealed
 from elmo_bench.trained import heads as shipped
-from elmo_bench.trained.checkpoint import load
+from elmo_bench.trained.heads import load
 from elmo_bench.trained.prediction import predict
 
 pytestmark = pytest.mark.slow

@@ -92,13 +92,13 @@ class ProcessGroup:
             dist.all_reduce(tensor := tensor.clone())
         return tensor / self.size
 
-    def gather(self, tensor: Tensor) -> Tensor:
-        """The tensors of all processes, concatenated along the first dimension."""
+    def gather(self, tensor: Tensor, dim: int = 0) -> Tensor:
+        """The tensors of all processes, concatenated along a dimension."""
         if self.size == 1:
             return tensor
         parts = [torch.empty_like(tensor) for _ in range(self.size)]
         dist.all_gather(parts, tensor.contiguous())
-        return torch.cat(parts)
+        return torch.cat(parts, dim)
 
     def agree(self, decision: bool) -> bool:
         """The first process's decision, broadcast to all."""
@@ -123,11 +123,7 @@ def leave() -> None:
 
 
 def choose_device(name: str = "auto") -> torch.device:
-    """The device of this process: `auto` (a GPU if there is one), cpu, cuda or cuda:N.
-
-    Raises:
-        UserError: an unknown or unavailable device.
-    """
+    """The device of this process: `auto` (a GPU if there is one), cpu, cuda or cuda:N."""
     if name == "auto":
         if why := unseen_gpu():
             raise UserError(f"device=auto: {why}, or choose device=cpu")

@@ -102,11 +102,7 @@ def export(lm: BidirectionalLM, words: list[str], folder: Path, dtype: torch.dty
 def perplexities(
     folder: Path, root: Path, texts: list[tuple[str, int | None]], device: torch.device | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Forward, backward and mean full-softmax perplexity of an exported biLM, by the path of the text.
-
-    Raises:
-        UserError: one of them is not finite; a text cannot be read.
-    """
+    """Forward, backward and mean full-softmax perplexity of an exported biLM, by the path of the text."""
     lm, words = load_lm(folder)
     lm.to(device)
     by_text = {}

@@ -6,9 +6,11 @@ the softmax has a separate optimiser for single rows, and checkpoints must inclu
 
 from __future__ import annotations
 
+import csv
 import math
 import os
 import platform
+import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -40,20 +42,62 @@ from elmo_bench.bilm.lstm import State
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining import step
-from elmo_bench.bilm.pretraining.batches import Batcher, UpdateInput
-from elmo_bench.bilm.pretraining.journal import Journal
 from elmo_bench.bilm.pretraining.parallel import ProcessGroup
 from elmo_bench.bilm.pretraining.recipe import Recipe, sha256
+from elmo_bench.bilm.pretraining.step import Batcher, UpdateInput
 from elmo_bench.bilm.weights import stored_dtype
 from elmo_bench.nn.numerics import Fault, Watch, all_finite, bfloat16_pays
-from elmo_bench.nn.packing import pinned
-from elmo_bench.system.ahead import ahead
+from elmo_bench.nn.packing import ahead, pinned
 from elmo_bench.system.errors import UserError, explained
 from elmo_bench.system.machine import keep_freed_memory
-from elmo_bench.system.storage.files import others, write_bytes
+from elmo_bench.system.storage import limits
+from elmo_bench.system.storage.disk import writing
+from elmo_bench.system.storage.files import others, replacing, write_bytes
 from elmo_bench.system.storage.integrity import load_checkpoint
 from elmo_bench.system.terminal.streams import tell
 from elmo_bench.text.vocabulary import coverage
+
+
+class Journal:
+    """The file `log.csv` of a training's folder.
+
+    Args:
+        path: of the file.
+        opened: opens an additional W&B run in a folder; None: there is no such run.
+    """
+
+    def __init__(self, path: Path, opened: Callable[[Path], Any] | None = None):
+        limits.regular(path)
+        self.path = path
+        self.run = opened and opened(path.parent)
+
+    def write(self, values: dict[str, float]) -> None:
+        """Adds a line, by the names of its columns, of which the first is `update`."""
+        new = not self.path.exists()
+        with writing(self.path), open(self.path, "a", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            if new:
+                writer.writerow(values)
+            writer.writerow(f"{value:.6g}" if isinstance(value, float) else value for value in values.values())
+        if self.run:
+            self.run.log(values, step=int(values["update"]))
+
+    def shorten(self, update: int) -> None:
+        """Drops the lines after an update, which a resumed run writes again."""
+        if not self.path.exists():
+            return
+        if update == 0:
+            self.path.unlink()
+            return
+        header, *lines = self.path.read_text(encoding="utf-8").split("\n")
+        kept = [line for line in lines if (match := re.match("[0-9]{1,18},", line)) and int(match[0][:-1]) <= update]
+        with replacing(self.path) as file:
+            file.write("\n".join([header, *kept]) + "\n")
+
+    def close(self) -> None:
+        if self.run:
+            self.run.close()
+
 
 SMALLER = "lower recipe.rows, recipe.steps or recipe.negatives: another recipe, that is another biLM"
 HARDLY = 0.1  # the share of the running words from which on a vocabulary is taken to be meant for a text
@@ -73,9 +117,6 @@ class Trainer:
         device: where to compute.
         group: the processes that share the rows; each makes its own trainer with the same arguments.
         wandb: for `Journal`.
-
-    Raises:
-        UserError: an invalid recipe, a missing or damaged file.
     """
 
     def __init__(
@@ -123,12 +164,8 @@ class Trainer:
             self.journal.shorten(self.update)
 
     def fit(self, stop: int | None = None) -> None:
-        """Trains to the end of the recipe or to update `stop`, with a progress bar on a terminal.
-
-        Raises:
-            UserError: a loss, gradient or weight is not finite, or the memory runs out.
-        """
-        recipe, end, saved = self.recipe, self.recipe.end(stop), time.monotonic()
+        """Trains to the end of the recipe or to update `stop`, with a progress bar on a terminal."""
+        recipe, device, end, saved = self.recipe, self.device, self.recipe.end(stop), time.monotonic()
         doing = f"training on {recipe.rows * recipe.steps} tokens ({recipe.rows} rows of {recipe.steps} steps)"
         started = saved - self.seconds
         columns = TextColumn("biLM"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
@@ -140,16 +177,19 @@ class Trainer:
             Progress(*columns, console=self.console, disable=not self.console.is_terminal) as progress,
         ):
             bar = progress.add_task("", total=recipe.updates, completed=self.update, info="")
-            for batch in islice(self._batches(), max(0, end - self.update)):
+            numbered = zip(count(self.update), self._chunks(), strict=False)
+            batches = ahead(pinned(self.batcher.make(pair, update), device) for update, pair in numbered)
+            for batch in islice(batches, max(0, end - self.update)):
                 with explained(lambda: doing, SMALLER):
-                    loss = self._step(batch.to(self.device))
+                    loss = self._step(batch.to(device))
                 self.update += 1
                 self.seconds = time.monotonic() - started
                 last = self.update == end
                 if self.update % 50 == 0 or last:
                     self._log(loss, logged, progress, bar)
                     logged = self.update, self.seconds
-                if last or self._due(time.monotonic() - saved):
+                asked = self.group.size == 1 or self.update % 10 == 0  # several processes agree every ten updates
+                if last or (asked and self.group.agree(time.monotonic() - saved > self.every)):
                     self._save()
                     saved = time.monotonic()
             self._written()
@@ -202,11 +242,7 @@ class Trainer:
         return words
 
     def _start(self) -> int:
-        """Takes the weights of the biLM that this run tunes or continues; returns how many updates the latter has had.
-
-        Raises:
-            UserError: a file is missing, or the biLM has other sizes or another vocabulary.
-        """
+        """Takes the weights of the biLM that this run tunes or continues; returns how many updates that one has had."""
         if self.recipe.parent is not None:
             options, weights = (self.root / path for path in self.recipe.parent)
             if has_softmax(weights.parent):
@@ -230,7 +266,8 @@ class Trainer:
         recipe, rate = self.recipe, self.recipe.rate(self.update, self.first)
         rows = step.touched(self.lm, batch)
         self.group.average_during_backward(rows)
-        loss = step.loss(self.lm, batch, rows, self.states, self._dropout())
+        seed = (recipe.seed * 1_000_003 + self.update) * self.group.size + self.group.rank  # of this update and process
+        loss = step.loss(self.lm, batch, rows, self.states, step.Dropout(recipe.dropout, seed, self.device))
         (loss * recipe.loss_times).backward()
         self.group.received()
         gradients = [row.grad for row in rows if row.grad is not None]
@@ -261,15 +298,6 @@ class Trainer:
     @property
     def _checkpoint(self) -> Path:
         return self.folder / "checkpoint.pt"
-
-    def _dropout(self) -> step.Dropout:
-        """The dropout of this update and process."""
-        seed = (self.recipe.seed * 1_000_003 + self.update) * self.group.size + self.group.rank
-        return step.Dropout(self.recipe.dropout, seed, self.device)
-
-    def _batches(self) -> Iterator[UpdateInput]:
-        numbered = zip(count(self.update), self._chunks(), strict=False)
-        return ahead(pinned(self.batcher.make(pair, update), self.device) for update, pair in numbered)
 
     def _chunks(self) -> Iterator[tuple[Chunk, Chunk]]:
         """The chunks of repeated passes over the text, from the current update on."""
@@ -306,22 +334,18 @@ class Trainer:
         progress.update(bar, completed=self.update, info=line)
         tell(f"biLM: update {self.update} of {self.recipe.updates}, {line}")
 
-    def _due(self, seconds: float) -> bool:
-        """Whether to write a checkpoint, `seconds` after the last; several processes agree on it every ten updates."""
-        return (self.group.size == 1 or self.update % 10 == 0) and self.group.agree(seconds > self.every)
-
     def _save(self) -> None:
         """Writes a checkpoint, unless the weights are no longer finite; the training goes on while a thread writes."""
         self._stop_at(self.watch.look())
         if not all_finite(self.lm.parameters()):
             self._stop_at(Fault(self.update, "weight", math.nan))
-        states = [[tuple(map(self.group.gather, layer)) for layer in layers] for layers in self.states]
+        states = [self.group.gather(part, 2) for part in self.states]
         if self.group.first:
             state = {
                 "lm": self.lm.state_dict(),
                 "optimiser": self.optimiser.state_dict(),
                 "row_optimiser": self.row_optimiser.state_dict(),
-                "states": states,
+                "states": [list(zip(*direction, strict=True)) for direction in zip(*states, strict=True)],
                 "update": self.update,
                 "seconds": self.seconds,
             }
@@ -354,7 +378,9 @@ class Trainer:
         self.optimiser.load_state_dict(state["optimiser"])
         self.row_optimiser.load_state_dict(state["row_optimiser"])
         share, device = self.batcher.share, self.device
-        self.states = [
-            [State(*(part[share].to(device) for part in layer)) for layer in layers] for layers in state["states"]
+        parts = [
+            torch.stack([torch.stack([layer[part][share] for layer in layers]) for layers in state["states"]])
+            for part in (0, 1)
         ]
+        self.states = State(*(part.to(device) for part in parts))
         self.update, self.seconds = int(state["update"]), float(state["seconds"])

@@ -1,4 +1,4 @@
-"""Calls the functions of `kernels.cpp`.
+"""Compiles the functions of `kernels.cpp`, once for each machine, and calls them; threads that compute side by side.
 
 Plain C functions through `ctypes`, and not an extension of torch: they compile in seconds, fit every version of
 torch, and leave Python's lock free, so that threads run them side by side. A library is kept for the machine that built
@@ -9,17 +9,74 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
+import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 from functools import cache
-from typing import NamedTuple
+from pathlib import Path
+from threading import local
+from typing import NamedTuple, TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from elmo_bench.nn.kernels.compiler import built
+from elmo_bench.system import places
+from elmo_bench.system.machine import cores
+from elmo_bench.system.storage.files import others, private, replacement
+from elmo_bench.system.storage.hashing import fingerprint
+from elmo_bench.system.storage.integrity import is_made_here, note
+
+SOURCE = Path(__file__).with_name("kernels.cpp")
+FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC")
+COMPILERS = (os.environ.get("CXX", ""), "c++", "g++", "clang++")
+PATIENCE = 120  # seconds for the compiler
+LIBRARY = "kernels.so"
+
+
+def built() -> Path:
+    """The path of the compiled library for this compiler and processor, made if necessary.
+
+    Raises:
+        OSError, subprocess.SubprocessError: there is no compiler, it fails, or there is no place for the library.
+    """
+    compiler = next((found for name in COMPILERS if name and (found := shutil.which(name))), None)
+    if compiler is None:
+        raise OSError("no C++ compiler")
+    stat = os.stat(compiler)
+    texts = [path.read_text(encoding="utf-8") for path in (SOURCE, *sorted(SOURCE.parent.glob("*.h")))]
+    key = fingerprint([texts, list(FLAGS), compiler, stat.st_size, stat.st_mtime, _processor()])
+    folder = places.machine_cache() / "kernels" / key
+    # A damaged library would end the process, and one that somebody else could write would run their code in it.
+    if not (private(folder) and is_made_here(folder / LIBRARY)):
+        _compile([compiler, *FLAGS, str(SOURCE)], folder)
+    return folder / LIBRARY
+
+
+def _processor() -> list[str]:
+    """What `-march=native` depends on: a home folder may be shared by several machines."""
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        return sorted({line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))})
+    return [platform.machine(), platform.processor(), platform.node()]
+
+
+def _compile(command: Sequence[str], folder: Path) -> None:
+    if others(folder):
+        shutil.rmtree(folder)
+    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    print("compiling the C++ functions, once for this machine", file=sys.stderr, flush=True)
+    with replacement(folder / LIBRARY) as library:
+        subprocess.run([*command, "-o", str(library)], check=True, capture_output=True, timeout=PATIENCE)
+        library.chmod(0o755)
+    note(folder / LIBRARY)
+
 
 GATES = 128  # rows whose input products are kept at once
 
@@ -214,3 +271,57 @@ def _plain(value: Argument) -> ctypes.c_void_p | ctypes.c_long | ctypes.c_float:
     if isinstance(value, Tensor):
         return ctypes.c_void_p(_address(value))
     return ctypes.c_float(value) if isinstance(value, float) else ctypes.c_long(value)
+
+
+Result = TypeVar("Result")
+
+
+def direction_threads(run: Callable[[int], Result], like: Tensor) -> list[Result]:
+    """`run(0)` and `run(1)`, in parallel where that helps: without gradients, on a CPU with two or more threads."""
+    threads = torch.get_num_threads()
+    if torch.is_grad_enabled() or like.device.type != "cpu" or threads < 2:
+        return [run(0), run(1)]
+    return list(_pool(os.getpid(), threads).map(torch.no_grad()(run), range(2)))  # the mode is per thread
+
+
+@cache
+def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+    """One pool per process, since threads do not survive a fork."""
+    pool = ThreadPoolExecutor(2, "bilm", lambda: torch.set_num_threads(threads // 2))
+    list(pool.map(lambda _: time.sleep(0.01), range(2)))  # both start now
+    torch.set_num_threads(threads)  # the calls above also changed the default of new threads
+    return pool
+
+
+# torch's threads wait for each other at the end of each operation. Beside a busy process that takes as long as the
+# system leaves the core to it, some milliseconds, where a copy takes some microseconds.
+
+
+class _Outside(local):
+    threads: int | None = None  # torch's number outside of `torch_alone`
+
+
+_outside = _Outside()
+
+
+@contextmanager
+def torch_alone() -> Iterator[None]:
+    """For compiled functions and the copies around them: torch's operations inside take one thread."""
+    before = torch.get_num_threads()
+    _outside.threads = before
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+        _outside.threads = None
+
+
+def most_threads() -> int:
+    """Of compiled functions: as many as torch uses, but no more than can run at once, as they wait for each other."""
+    return min(_outside.threads or torch.get_num_threads(), cores())
+
+
+def copied(x: Tensor) -> Tensor:
+    """A contiguous copy without gradients, on a CPU by one thread."""
+    return torch.from_numpy(x.numpy().copy()) if x.device.type == "cpu" else x.contiguous()

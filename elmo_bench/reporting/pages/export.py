@@ -9,9 +9,10 @@ from pathlib import Path
 
 from elmo_bench.records.frame import frame_of
 from elmo_bench.records.record import Record
+from elmo_bench.reporting import charts
 from elmo_bench.reporting.pages import report
 from elmo_bench.reporting.section import Section, inert
-from elmo_bench.system.storage.files import write_bytes, write_text
+from elmo_bench.system.storage.files import write_bytes
 
 MATHS = {"±": r"$\pm$", "−": "$-$", "×": r"$\times$", "→": r"$\rightarrow$", "≥": r"$\geq$", "≤": r"$\leq$",
          "γ": r"$\gamma$", "σ": r"$\sigma$", "α": r"$\alpha$", "ρ": r"$\rho$", "λ": r"$\lambda$"}  # fmt: skip
@@ -22,22 +23,24 @@ LATEX = str.maketrans({
 
 
 def export(records: Sequence[Record], results_root: Path, output: Path) -> list[Path]:
-    """Writes runs.csv and runs.parquet, a row for each run, split and metric, and each table as .tex and .md.
+    """Writes runs.csv and runs.parquet, a row for each run, split and metric, each table as .tex and .md, and the
+    paper's figures as .svg and .pdf.
 
     Raises:
         UserError: a record or a study that cannot be read; a file that cannot be written.
     """
-    table, named, written = frame_of(records), Counter[str](), []
+    table, named = frame_of(records), Counter[str]()
+    made = report.made(records, results_root)
     contents = {"runs.csv": table.to_csv(index=False).encode(), "runs.parquet": table.to_parquet(index=False)}
-    for section in report.made(records, results_root).sections:
+    contents |= charts.files(made.pictures)
+    for section in made.sections:
         stem = re.sub(r"[^a-z0-9]+", "-", section.title.lower()).strip("-")[:80]
         named[stem] += 1
         name = f"tables/{stem}" + (f"-{named[stem]}" if named[stem] > 1 else "")
-        contents |= {f"{name}.tex": latex(section), f"{name}.md": inert(section.markdown() + "\n")}
+        contents |= {f"{name}.tex": latex(section).encode(), f"{name}.md": inert(section.markdown() + "\n").encode()}
     for name, content in contents.items():
-        write_bytes(output / name, content) if isinstance(content, bytes) else write_text(output / name, content)
-        written.append(output / name)
-    return written
+        write_bytes(output / name, content)
+    return [output / name for name in contents]
 
 
 def latex(section: Section) -> str:

@@ -110,20 +110,6 @@ def evaluated(outcomes: Sequence[Outcome], scale: str, studies: Sequence[StudyRe
     return found
 
 
-def discoveries(found: Sequence[Evaluated]) -> list[tuple[Evaluated, FindingRow, float, float]]:
-    """The tested rows of a scale, each with its p corrected for their number.
-
-    By the method of Benjamini and Hochberg (1995), which takes rows as independent, and by that of Benjamini and
-    Yekutieli (2001), which does not: rows share runs.
-    """
-    from scipy.stats import false_discovery_control
-
-    tested = [(each, row, row.p) for each in found for row in each.rows if row.p is not None]
-    p = [p for *_, p in tested]
-    corrected = [false_discovery_control(p, method=method).tolist() if p else [] for method in ("bh", "by")]
-    return [(each, row, *both) for (each, row, _), *both in zip(tested, *corrected, strict=True)]
-
-
 def verdict(low: float, high: float, bounds: Bounds) -> str:
     """The rule: shown if the interval lies inside the bounds, contradicted if outside, else not shown."""
     least, most = bounds

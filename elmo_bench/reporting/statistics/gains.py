@@ -143,7 +143,7 @@ def of_models(treated: Group, control: Group) -> list[float | None]:
     others = {record.seed: Group([record], "") for record in control.records}
     pairs = [(Group([one], ""), others.get(one.seed)) for one in treated.records]
     found = [gain(one, other) if other else None for one, other in pairs]
-    return [each.spread.p(each.mean) if each and each.spread else None for each in found]
+    return [each and each.spread and each.spread.p(each.mean) for each in found]
 
 
 def _arms(pairs: Sequence[Pair], split: str) -> tuple[list[Arm], list[str], Sequence[Paired]]:
@@ -159,7 +159,7 @@ def _arms(pairs: Sequence[Pair], split: str) -> tuple[list[Arm], list[str], Sequ
 
     alike = {(each.first.fraction, each.first.inputs) for each in pairs[0]}
     among = (each for each in pairs[0][0].among if (each.first.fraction, each.first.inputs) in alike)
-    pooled = pool(tuple(map(scores, among)))
+    pooled, doubt = pool(tuple(map(scores, among)))
     known = [[of_arm(group.records, split, metric) for group in pair] for pair in pairs]
     if not all(one and other and one[0].pairs_with(other[0]) for one, other in known):
         known = []
@@ -169,14 +169,14 @@ def _arms(pairs: Sequence[Pair], split: str) -> tuple[list[Arm], list[str], Sequ
             added = np.zeros((len(group.records), 0))
             if known and len(known[0][0][0].table) > 1:
                 added = np.stack([each.influences for each in known[i][j]])
-            arms.append(Arm(sign * np.array(scores(group)), sign * added, pooled.part))
+            arms.append(Arm(sign * np.array(scores(group)), sign * added, pooled))
         found.append(arms)
     arms = found[0]
     if len(found) > 1 and all(control is pairs[0][1] for _, control in pairs):
         arms = [_of_bilms([[one] for one, _ in found]), found[0][1]]
     elif len(found) > 1:
         arms = [_of_bilms(found)]
-    return arms, [pooled.doubt] if pooled.doubt else [], known
+    return arms, [doubt], known
 
 
 def _of_bilms(arms: Sequence[Sequence[Arm]]) -> Arm:

@@ -196,26 +196,22 @@ def _over_seeds(arms: Sequence[Arm]) -> list[Part]:
     return [(sum(variance for variance, _ in parts), parts[0][1])] if one else parts
 
 
-class Pooled(NamedTuple):
-    """The one variance of seeds of several arms, if they have one; and why an interval is in doubt, in words."""
-
-    part: Part | None = None
-    doubt: str = ""
-
-
 @lru_cache(maxsize=256)  # the gains of a task have the same
-def pool(samples: tuple[tuple[float, ...], ...]) -> Pooled:
-    """From the scores of the seeds of each arm, by the tests of Bartlett (equal variances) and of Shapiro and Wilk."""
+def pool(samples: tuple[tuple[float, ...], ...]) -> tuple[Part | None, str]:
+    """The one variance of seeds of several arms, if they have one; and why an interval is in doubt, in words.
+
+    From the scores of the seeds of each arm, by the tests of Bartlett (equal variances) and of Shapiro and Wilk.
+    """
     from scipy.stats import bartlett, shapiro
 
     several = [np.array(sample, dtype=float) for sample in samples if len(sample) > 1 and np.ptp(sample)]
     if len(several) < 2:
-        return Pooled()
+        return None, ""
     deviations = [(sample - sample.mean()) * (len(sample) / (len(sample) - 1)) ** 0.5 for sample in several]
     unequal, normal = float(bartlett(*several).pvalue), float(shapiro(np.concatenate(deviations)).pvalue)
     if unequal < LEVEL:
-        return Pooled(doubt="do not trust the interval: the seeds of the task's arms vary unequally")
+        return None, "do not trust the interval: the seeds of the task's arms vary unequally"
     degrees = sum(len(sample) - 1 for sample in several)
     variance = sum(float(sample.var()) * len(sample) for sample in several) / degrees
     doubt = "do not trust the interval: the scores of seeds are not normal, as of two regimes"
-    return Pooled((variance, degrees), doubt if normal < LEVEL else "")
+    return (variance, degrees), doubt if normal < LEVEL else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate, product
+from itertools import product
 from typing import Any, NamedTuple
 
 from elmo_bench.configuration.tables import Setting, in_order
@@ -143,8 +143,10 @@ def compared(scales: Scales) -> dict[str, list[Comparison]]:
 def holm(mains: Sequence[Comparison]) -> dict[str, float]:
     """By task the p of its gain, corrected by Holm's step-down method; a gain without a p is left out."""
     known = sorted((p, each.task) for each in mains if (p := each.test.p) is not None)
-    steps = accumulate(((len(known) - rank) * p for rank, (p, _) in enumerate(known)), max)
-    return {task: min(1.0, p) for (_, task), p in zip(known, steps, strict=True)}
+    found, least = {}, 0.0
+    for i, (p, task) in enumerate(known):
+        found[task] = least = min(1.0, max(least, (len(known) - i) * p))
+    return found
 
 
 def _compares(group: Group, baseline: Group) -> bool:
@@ -170,10 +172,6 @@ def _row_order(group: Group) -> tuple:
     return first.has_elmo, place, first.bilm_name or "", group.name, first.group
 
 
-def largest(groups: Iterable[Group], key: Callable[[Group], Any]) -> dict[Any, Group]:
+def largest(groups: Sequence[Group], key: Callable[[Group], Any]) -> dict[Any, Group]:
     """Of the groups with the same key the one of most `weight`; the keys in the order of `groups`."""
-    found: dict[Any, Group] = {}
-    for group in groups:
-        other = found.setdefault(key(group), group)
-        found[key(group)] = max(other, group, key=weight)
-    return found
+    return {key(one): max((each for each in groups if key(each) == key(one)), key=weight) for one in groups}

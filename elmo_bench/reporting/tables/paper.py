@@ -347,11 +347,11 @@ def _cost(task: str, source: str, group: Group) -> Row:
 # The file.
 
 
-def write(outcome: SweepOutcome) -> tuple[list[Section], Path]:
+def write(outcome: SweepOutcome) -> tuple[str, Content]:
     """Writes the table of a sweep: the tasks asked for, and others that have runs of their own in it.
 
     Returns:
-        The table with those that stand below it, and the path of its file.
+        The path of its file below the folder of results, and what it is made of.
 
     Raises:
         UserError: a record or a place that cannot be read or written.
@@ -359,15 +359,14 @@ def write(outcome: SweepOutcome) -> tuple[list[Section], Path]:
     request, root = outcome.plan.request, outcome.plan.config.results_root
     made = content(request, by_scale(outcome.records.values()), outcome.plan.asked)
     assert made is not None  # the tasks asked for are in it
-    parts, path = sections(made), Path(root) / _name(request)
-    write_text(path, markdown(parts))
-    return parts, path
+    write_text(Path(root) / _name(request), markdown(sections(made)))
+    return _name(request), made
 
 
-def of_scales(scales: Scales) -> dict[str, list[Section]]:
-    """The tables of every sweep at every scale where a task has runs of its own in it, by the path of their file."""
+def of_scales(scales: Scales) -> dict[str, Content]:
+    """Every sweep at every scale where a task has runs of its own in it, by the path of the file of its table."""
     made = (content(SweepRequest(sweep, [], scale), scales) for sweep in tables.sweeps() for scale in sorted(scales))
-    return {_name(each.request): sections(each) for each in made if each}
+    return {_name(each.request): each for each in made if each}
 
 
 def markdown(sections: Sequence[Section]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import product, zip_longest
+from itertools import zip_longest
 from math import isinf
 
 from elmo_bench.configuration import tables
@@ -21,7 +21,6 @@ from elmo_bench.reporting.statistics.findings import (
     VERDICTS,
     Evaluated,
     FindingRow,
-    discoveries,
 )
 from elmo_bench.reporting.statistics.gains import p_in_words, verdict
 from elmo_bench.reporting.statistics.groups import runs_of
@@ -35,6 +34,7 @@ INTRODUCTION = (
     "direction of a difference compares, and its size does not."
 )
 ROWS = ("task", "the paper", "ours", "95 % interval", "p", "verdict", "runs")
+JUDGED = SHOWN, CONTRADICTED
 MARKS = {SHOWN: "✓", CONTRADICTED: "✗", OPEN: "~", UNTESTED: ""}
 LEGEND = (
     f"A cell is the difference on test: {MARKS[SHOWN]} shown, {MARKS[CONTRADICTED]} contradicted, {MARKS[OPEN]} not "
@@ -56,26 +56,32 @@ def summary(by_scale: Sequence[Sequence[Evaluated]]) -> str:
 
 
 def families(found: Sequence[Evaluated], mains: Sequence[Comparison]) -> str:
-    """Which verdicts and main gains of a scale remain with p corrected for how many are tested; empty if none are."""
-    tested, corrected, rows = discoveries(found), holm(mains), ["", ""]
-    for i, kind in product((0, 1), (SHOWN, CONTRADICTED)):
-        named = [
-            (", ".join(filter(None, [each.finding.finding, row.task and title(row.task)])), p[i])
-            for each, row, *p in tested
-            if row.verdict == kind
-        ]
-        rows[i] = " and ".join(filter(None, [rows[i], _remaining(f"{kind} rows", named)]))
-    clear = [
-        (with_changes(title(each.task), each.changes), corrected[each.task])
-        for each in mains
-        if verdict(each.test) == "clear"
-    ]
-    parts = {
-        f"corrected for the {len(tested)} tested rows (Benjamini-Hochberg), ": rows[0],
-        "by Benjamini-Yekutieli, as rows share runs, ": rows[1],
-        f"for the {len(corrected)} main gains of one biLM (Holm), ": _remaining("clear gains", clear),
+    """Which verdicts and main gains of a scale remain with p corrected for how many are tested; empty if none are.
+
+    Rows by the method of Benjamini and Hochberg (1995), which takes them as independent, and by that of Benjamini and
+    Yekutieli (2001), which does not; gains by Holm's.
+    """
+    from scipy.stats import false_discovery_control
+
+    tested = [(each.finding.finding, row, row.p) for each in found for row in each.rows if row.p is not None]
+    methods = {
+        f"corrected for the {len(tested)} tested rows (Benjamini-Hochberg), ": "bh",
+        "by Benjamini-Yekutieli, as rows share runs, ": "by",
     }
-    said = [f"{of}{remain}" for of, remain in parts.items() if remain]
+    parts = {}
+    for words, method in methods.items():
+        corrected = false_discovery_control([p for *_, p in tested], method=method) if tested else []
+        named = [
+            (row.verdict, ", ".join(filter(None, [finding, row.task and title(row.task)])), p)
+            for (finding, row, _), p in zip(tested, corrected, strict=True)
+        ]
+        kinds = (_remaining(f"{kind} rows", [each[1:] for each in named if each[0] == kind]) for kind in JUDGED)
+        parts[words] = " and ".join(filter(None, kinds))
+    corrected = holm(mains)
+    clear = [each for each in mains if verdict(each.test) == "clear"]
+    named = [(with_changes(title(each.task), each.changes), corrected[each.task]) for each in clear]
+    parts[f"for the {len(corrected)} main gains of one biLM (Holm), "] = _remaining("clear gains", named)
+    said = [f"{words}{remain}" for words, remain in parts.items() if remain]
     return f"With p {'; '.join(said)}." if said else ""
 
 
@@ -128,7 +134,7 @@ def glance(found: Sequence[Evaluated]) -> Section:
         for row in zip_longest(*(cells.get(task, []) for task in columns), fillvalue=""):
             rows.append((f"{each.finding.finding} ({each.finding.where})", *row))
     header = ("finding", *(title(task) if task else "biLM" for task in columns))
-    return Section(f"Scale {found[0].scale}", LEGEND, header, rows)
+    return Section(f"Scale {found[0].scale}", LEGEND, header, rows, shown=True)
 
 
 def _cell(each: Evaluated, row: FindingRow) -> Number:

@@ -1,4 +1,5 @@
-"""Tables of records: for each task and scale, for each scale with its tasks side by side, beside the reference runs."""
+"""Tables of records: for each task and scale, for each scale with its tasks side by side, beside the reference runs;
+and of studies of the biLM."""
 
 from __future__ import annotations
 
@@ -7,13 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
 from elmo_bench.configuration.composing import ARMS
-from elmo_bench.identity.identity import flat
+from elmo_bench.configuration.tables import table
+from elmo_bench.identity.settings import flat
 from elmo_bench.records.frame import CONTEXT_FREE, is_main
 from elmo_bench.records.record import Record
 from elmo_bench.records.store import read_all
-from elmo_bench.records.studies import LONG, SHARED, StudyRecord
+from elmo_bench.records.studies import LONG, SHARED, StudyCell, StudyRecord
 from elmo_bench.records.times import in_time, typical
-from elmo_bench.reporting.section import Number, Section
+from elmo_bench.reporting.section import Number, Section, show
 from elmo_bench.reporting.statistics import gains
 from elmo_bench.reporting.statistics import groups as statistics
 from elmo_bench.reporting.statistics.groups import Group, differences, linked, runs_of, short
@@ -24,6 +26,7 @@ Row = tuple[str, ...]
 HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "computing a run")
 BESIDE = ("arm", "biLM", "yours: test {m}", "seeds", "reference runs: test {m}", "seeds", "paper")
 CONTEXT = "context (over layer 0)"  # +ELMo less its layer 0
+ALONE = "There is no reference run with these settings."
 REFERENCE = "Reference runs: the project's records with the same settings, mean ± sample standard deviation."
 SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", CONTEXT, "the paper")
 
@@ -285,7 +288,7 @@ def _beside(own: Outcome) -> Section:
             cells += [statistics.scores(runs, "test", metric) if runs else "", seeds]
         rows.append((group.name, group.first.bilm_name or "-", *cells, paper_score(group.first, metric)))
     alike = {group.first.group for group in groups}
-    remarks = [] if alike & {record.group for record in theirs} else ["There is no reference run with these settings."]
+    remarks = [] if alike & {record.group for record in theirs} else [ALONE]
     free = [group.first.variant | CONTEXT_FREE for group in groups if group.first.has_elmo]
     known = [record for record in reference if record.group in alike or record.variant in free]
     recorded = Outcome(known).main if known else None
@@ -304,4 +307,60 @@ def _beside(own: Outcome) -> Section:
         tuple(cell.format(m=metric) for cell in BESIDE),
         rows,
         [*remarks, *statistics.rising_in_words(rows)],
+        shown=True,
     )
+
+
+# Studies of the biLM, Tables 4 to 7, made of their numbers.
+
+
+def of_study(record: StudyRecord) -> Section:
+    """A row for each source, split and layer; a column for each quantity, and one for the paper's figures of it.
+
+    Tasks stand in the paper's order, other sources in that of the study.
+    """
+    rows, columns = dict[str, dict[str, str]](), dict[str, tuple[str, str]]()
+    for cell in record.cells:
+        minus = "" if cell.minus is None else f" minus layer {cell.minus}"
+        layer = "" if cell.layer is None else f"layer {cell.layer}{minus}"
+        row = rows.setdefault(", ".join(filter(None, [cell.source, cell.split, layer])), {})
+        ours, theirs = columns.setdefault(cell.quantity, (cell.quantity, f"{cell.quantity}, the paper"))
+        row[ours] = number(cell)
+        if cell.paper is not None:
+            row[theirs] = f"{cell.paper:{'+' if minus else ''}.4g}"
+    header = [each for names in columns.values() for each in names if any(each in row for row in rows.values())]
+    said = [in_words(cell) for cell in record.cells if cell.minus is not None]
+    order = [*table("table1").paper]
+    names = sorted(rows, key=lambda name: [*order, task := name.partition(",")[0]].index(task))
+    found = [(name, *(rows[name].get(column, "") for column in header)) for name in names]
+    return Section(record.title, record.note, ("", *header), found, said)
+
+
+def number(cell: StudyCell) -> str:
+    """ "93.42 [93.01, 93.83]", a difference with its sign, "1,958", "3 of 10"; a text as it is."""
+    sign = "+" if cell.minus is not None else ""
+    if cell.text:
+        return cell.text
+    if isinstance(cell.value, int):
+        return f"{cell.value:,}" + ("" if cell.n is None else f" of {cell.n:,}")
+    interval = "" if cell.low is None or cell.high is None else f" [{cell.low:{sign}.2f}, {cell.high:{sign}.2f}]"
+    return f"{cell.value:{sign}.2f}{interval}"
+
+
+def in_words(cell: StudyCell) -> str:
+    """Which of two layers is better, if the interval of their difference shows it, and which is in the paper."""
+    upper, lower = f"layer {cell.layer}", f"layer {cell.minus}"
+    if cell.low is None or cell.high is None or cell.low <= 0 <= cell.high:
+        said = "no layer is shown to be better"
+    else:
+        said = f"{upper} is better than {lower}" if cell.low > 0 else f"{lower} is better than {upper}"
+    paper = "" if cell.paper is None else f"; in the paper {upper if cell.paper > 0 else lower} is"
+    measured = ", ".join(filter(None, [f"{upper} minus {lower}: {number(cell)}", cell.behind]))
+    return f"{cell.source}, {cell.quantity}: {said} ({measured}){paper}."
+
+
+def show_study(record: StudyRecord, results_root: str | None = None) -> None:
+    """Prints the table of a study, and where its record is if it has one."""
+    show([of_study(record)])
+    if results_root is not None:
+        print(f"record: {record.place(results_root)}")

@@ -1,4 +1,4 @@
-"""The standard streams, where the caller has closed one, it cannot show every character, or another process reads it.
+"""The standard streams, where one is closed, cannot show every character, or is read by another process; progress.
 
 Python leaves a closed stream as None, on which `print` is silent and all else fails; and the next file that is opened
 gets its number, so that what a library prints would go into that file.
@@ -9,10 +9,13 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Iterable
+from typing import TypeVar
 
 from elmo_bench.system.errors import UserError
 
 LINES = "ELMO_BENCH_PROGRESS_LINES"  # set in the environment of a process whose progress its parent displays
+T = TypeVar("T")
 MARK = "\x1e"  # begins a line that replaces the previous one
 
 
@@ -51,3 +54,18 @@ def tell(text: str) -> None:
     """Prints the progress of this process as a line for its parent (`run_jobs`), if that displays it."""
     if os.environ.get(LINES):
         print(f"{MARK}{text}", flush=True)
+
+
+def tracked(items: Iterable[T], what: str, shown: bool | str = "auto") -> Iterable[T]:
+    """The items one after another, while a bar on stderr says how many are done.
+
+    Args:
+        items: what is worked on.
+        what: stands before the bar.
+        shown: whether there is a bar; "auto": where stderr is a terminal.
+    """
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    return track(items, what, console=console, disable=not (console.is_terminal if shown == "auto" else shown))

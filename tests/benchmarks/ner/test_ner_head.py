@@ -5,8 +5,8 @@ import torch
 from torch import Tensor, nn
 
 from elmo_bench.nn.char_cnn import CharCNN
-from elmo_bench.nn.dropout import VariationalDropout
-from elmo_bench.nn.lstm import BiLSTM
+from elmo_bench.nn.encoders import BiLSTM
+from elmo_bench.nn.feedforward import VariationalDropout
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.batching import pad

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from elmo_bench.nn.attention import BiAttention, SelfAttention
-from elmo_bench.nn.gru import BiGRU
+from elmo_bench.nn.encoders import BiGRU
 from elmo_bench.task import Batch, Embedded
 from tasks.squad.head import SquadHead, SquadScores, best_spans, log_probabilities
 from tasks.squad.reader import SquadReader

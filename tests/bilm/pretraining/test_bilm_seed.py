@@ -9,8 +9,8 @@ import pytest
 from elmo_bench.bilm.card import CARD, FILES, read_card, write_card
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.arms import variant
-from elmo_bench.identity.identity import Identity
 from elmo_bench.identity.missing import check_files
+from elmo_bench.identity.settings import Identity
 from elmo_bench.mini import MiniData
 from elmo_bench.mini.bilm import MiniBilm
 from elmo_bench.system import places

@@ -13,8 +13,7 @@ from unittest.mock import Mock, call
 
 import pytest
 
-from elmo_bench.bilm.pretraining.journal import Journal
-from elmo_bench.bilm.pretraining.trainer import Trainer
+from elmo_bench.bilm.pretraining.trainer import Journal, Trainer
 from elmo_bench.commands.bilm import Pretrain
 from elmo_bench.mini import MiniData
 from elmo_bench.system.storage.integrity import load_checkpoint

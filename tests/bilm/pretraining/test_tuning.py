@@ -19,14 +19,14 @@ from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.commands.bilm import Tune
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.arms import variant
-from elmo_bench.identity.identity import Identity
+from elmo_bench.identity.settings import Identity
 from elmo_bench.mini.data import ensure_data
 from elmo_bench.records import studies
 from elmo_bench.running.launch import train
 from elmo_bench.system.errors import UserError
 from elmo_bench.tuning import TunedBilm
-from elmo_bench.tuning.run import read as text_of
 from elmo_bench.tuning.table import interval
+from elmo_bench.tuning.tuned import read as text_of
 from tests.bilm.pretraining.answers import answer, content, one_line
 from tests.reference_bilm import write_random
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from elmo_bench.system.ahead import ahead
+from elmo_bench.nn.packing import ahead
 from tests.conftest import PATIENCE
 
 

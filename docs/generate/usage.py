@@ -1,14 +1,17 @@
-"""Answers of the trained heads that come with the project, their formats and scores."""
+"""How the project is used: commands, sweeps, and the answers of the trained heads, their formats and scores."""
 
 from __future__ import annotations
 
 import importlib
 import json
+import re
 import textwrap
 from typing import Any
 
 import elmo_bench
-from elmo_bench.configuration import pages
+from elmo_bench.__main__ import TITLES, summary
+from elmo_bench.commands.command import HEADINGS, command
+from elmo_bench.configuration import pages, tables
 from elmo_bench.configuration.tables import in_order
 from elmo_bench.reporting.section import pipes
 from elmo_bench.system.places import ROOT
@@ -52,3 +55,22 @@ def heads() -> str:
         scores = (f"{card['metrics'][split][metric]:.1f}" for split in ("dev", "test"))
         rows.append((f"`{task}/`", metric, *scores, card["variant"].get("vectors", "the scale's")))
     return pipes(("folder", "metric", "dev", "test", "word vectors"), rows)
+
+
+def commands() -> str:
+    """The commands under their headings, with what they do and the page to read on, and the targets of `make`."""
+    parts = []
+    for heading, names in HEADINGS.items():
+        on = ((name, command(name).page) for name in names)
+        rows = [(f"`elmo-bench {name}`", summary(name), f"[{page}]({page}.md)") for name, page in on]
+        title = TITLES.get(heading, heading.capitalize())
+        parts += [f"### {title}", pipes(("command", "what it does", "more"), rows)]
+    targets = re.findall(r"^([a-z-]+):.*## (.*)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    rows = [(f"`make {name}`", what) for name, what in targets]
+    return "\n\n".join([*parts, "## Targets of make", pipes(("target", "what it does"), rows)])
+
+
+def sweeps() -> str:
+    """The sweeps and their titles."""
+    names = sorted(path.stem for path in (ROOT / "conf" / "sweep").glob("*.yaml"))
+    return pipes(("sweep", "what it compares"), [(f"`{name}`", tables.table(name).title) for name in names])
