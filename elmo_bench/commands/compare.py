@@ -30,8 +30,8 @@ class Report(Command):
 
     Prints the tables, our results beside the paper's, and writes README.md, replication.md (the paper's findings with a
     verdict each), tasks/TASK.md, tables/SWEEP.SCALE.md, studies.md, report.html (a self-contained page) and report.json
-    (the same numbers as data) into the folder, and the gains as a picture, figures/gains.svg. Of your own runs, it shows
-    the reference runs of the same settings beside them. The same records give the same bytes. For the project's
+    (the same numbers as data) into the folder, and the gains as a picture, figures/gains.svg. Of your own runs, it
+    shows the reference runs of the same settings beside them. The same records give the same bytes. For the project's
     evidence, results_root=results, it also writes the first tables into the project's README.md, between two markers.
     """
 
