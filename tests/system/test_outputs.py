@@ -97,7 +97,7 @@ def test_a_folder_takes_its_place_at_the_end_or_not_at_all(tmp_path):
 
 
 def test_data_removes_no_folder_that_it_has_not_made(tmp_path, monkeypatch):
-    monkeypatch.setattr("elmo_bench.commands.run._make_all", lambda *_: [])
+    monkeypatch.setattr("elmo_bench.sources.make.made_or_checked", lambda *_: "made")
     monkeypatch.setattr("sys.argv", ["elmo-bench data", f"data_root={tmp_path}"])
     mine = tmp_path / DOWNLOADS / "film"
     mine.parent.mkdir()
