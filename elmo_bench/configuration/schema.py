@@ -10,6 +10,8 @@ No result depends on a key that is `Aside`; any other value that is not the defa
 
 from __future__ import annotations
 
+import inspect
+import pkgutil
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -23,6 +25,7 @@ from pydantic import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    create_model,
     field_validator,
     model_validator,
 )
@@ -549,6 +552,7 @@ class RunConfig(Keys):
         return [] if self.words_dropped or self.task.words is None else self.vectors.chosen
 
 
+COMMON = tuple(fields(LayersConfig))  # keys of every source
 SOURCES: dict[str, type[LayersConfig]] = {
     "bilm": BilmConfig,
     "tuned": TunedConfig,
@@ -604,5 +608,23 @@ def _with_vectors(words: Plain | None, vectors: VectorsConfig) -> Plain | None:
 
 
 def source_schema(block: Any) -> type[LayersConfig]:
-    """The class for a `bilm` block: the one that has most of its keys."""
-    return min(SOURCES.values(), key=lambda cls: len({*(block if isinstance(block, dict) else ())} - {*fields(cls)}))
+    """The class for a `bilm` block: the one that has most of its keys.
+
+    A class of the user's own, whose file names none of these kinds in its `defaults`, has its arguments as keys. Raises
+    `UserError` if there is no such class.
+    """
+    given = block if isinstance(block, dict) else {}
+    kinds = {kind: {*fields(kind)} for kind in SOURCES.values()}
+    target = code.located(str(given.get("_target_")))
+    if not given or target.startswith("elmo_bench.") or any(names <= given.keys() for names in kinds.values()):
+        return min(kinds, key=lambda kind: len({*given} - kinds[kind]))
+    try:
+        taken = inspect.signature(pkgutil.resolve_name(target)).parameters.values()
+    except (ValueError, ImportError, AttributeError, TypeError) as error:
+        raise UserError(f"bilm._target_={target}: there is no such class ({error})") from error
+    own: dict[str, Any] = {
+        each.name: (Any, None if each.default is each.empty else each.default)
+        for each in taken
+        if each.kind != each.VAR_KEYWORD and each.name not in COMMON
+    }
+    return create_model("OwnLayersConfig", __base__=LayersConfig, **own)

@@ -9,15 +9,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.configuration.keys import fields
-from elmo_bench.configuration.schema import LayersConfig
+from elmo_bench.configuration.schema import COMMON, LayersConfig
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import LayersSource
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.console import choices
 
-# Keys of a configuration file that say how to use or name a source; all others are arguments of the source.
-COMMON = tuple(fields(LayersConfig))
 # Keys that say how its files are made: arguments only of a source that takes them.
 MAKING = "like", "seed", "parent", "tuning"
 
@@ -73,7 +70,7 @@ def own_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
     for key in given:
         if key not in taken:
             raise UserError(f"bilm.{key}: {settings['_target_']} takes no such argument; {choices(key, list(taken))}")
-    needed = [key for key, parameter in taken.items() if parameter.default is parameter.empty]
+    needed = [key for key, each in taken.items() if each.default is each.empty and each.kind != each.VAR_KEYWORD]
     if lacking := [key for key in needed if given.get(key) is None]:
         raise UserError(
             f"bilm={settings.get('name')} names no files: give {' '.join(f'bilm.{key}=...' for key in lacking)}, "

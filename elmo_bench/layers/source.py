@@ -7,7 +7,8 @@ Face model), a few of the rounded numbers differ too. A source trained with the 
 `BiLM.encode` and the command `embed` give.
 
 A source reads sentences and gives one vector per word and layer. To add one, write a class with the members of
-`LayersSource` and name it by `_target_` in a file in conf/bilm; the file's own keys become its arguments.
+`LayersSource` and name it by `_target_` in a file in conf/bilm, here or in a folder of your own (`-cd FOLDER`); the
+file's own keys become its arguments.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ import pytest
 import torch
 
 from elmo_bench.bilm import BiLM
+from elmo_bench.configuration import schema
+from elmo_bench.configuration.keys import fields
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.build import open_source
 from elmo_bench.layers.cache import ActivationCache
@@ -58,3 +60,14 @@ def test_what_cannot_be_meant_ends_in_one_line(block, changes, message):
     with pytest.raises(UserError, match=message) as raised:
         open_source({**block, **changes})
     assert "\n" not in str(raised.value)
+
+
+def test_a_class_of_ones_own_has_its_arguments_as_keys():
+    own = schema.source_schema({"_target_": "tests.fakes.FakeBiLM", "name": "fake"})
+    assert fields(own)["seed"].default == 0
+    assert "like" not in fields(own)
+    assert open_source(own(_target_="tests.fakes.FakeBiLM", name="fake", seed=4)).layers(SENTENCES).equal(
+        FakeBiLM(seed=4).layers(SENTENCES)
+    )  # fmt: skip
+    with pytest.raises(UserError, match="bilm._target_=tests.fakes.Nothing: there is no such class"):
+        schema.source_schema({"_target_": "tests.fakes.Nothing"})

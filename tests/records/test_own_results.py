@@ -179,6 +179,8 @@ def test_the_report_is_of_own_runs_and_leaves_the_project_as_it_is(tmp_path, mon
     assert (status, err) == (0, "")
     assert "results_root=results reports the reference runs" in out
     save(tmp_path / "own", fake("none", 1, 80.0))
+    monkeypatch.setattr(places, "RECORDED", tmp_path / "reference")
+    save(tmp_path / "reference", *(fake("none", seed, 80.0 + seed) for seed in (1, 2, 3)))
     status, out, _ = call(Report)
     assert "80.00" in pages_of(tmp_path / "own")
     for name in ("README.md", "report.html"):

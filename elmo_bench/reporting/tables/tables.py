@@ -10,7 +10,7 @@ from itertools import product
 from elmo_bench.configuration.composing import ARMS
 from elmo_bench.configuration.tables import table
 from elmo_bench.identity.settings import flat
-from elmo_bench.records.frame import CONTEXT_FREE, is_main
+from elmo_bench.records.frame import is_main
 from elmo_bench.records.record import Record
 from elmo_bench.records.store import read_all
 from elmo_bench.records.studies import LONG, SHARED, StudyCell, StudyRecord
@@ -289,10 +289,10 @@ def _beside(own: Outcome) -> Section:
         rows.append((group.name, group.first.bilm_name or "-", *cells, paper_score(group.first, metric)))
     alike = {group.first.group for group in groups}
     remarks = [] if alike & {record.group for record in theirs} else [ALONE]
-    free = [group.first.variant | CONTEXT_FREE for group in groups if group.first.has_elmo]
-    known = [record for record in reference if record.group in alike or record.variant in free]
-    recorded = Outcome(known).main if known else None
     if main := own.main:
+        arms = [arm.first.group for arm in (main.treated, main.control)]
+        whole = Outcome(reference).comparisons if reference else []  # of all runs, so that intervals are the report's
+        recorded = next((e for e in whole if [e.treated.first.group, e.control.first.group] == arms), None)
         paper = statistics.gain_of_paper(main.treated.first)
         gained, context = [main.test, recorded and recorded.test], [main.context, recorded and recorded.context]
         for name, of, figure in (("gain of +ELMo", gained, paper), (CONTEXT, context, None)):
