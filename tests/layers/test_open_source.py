@@ -66,8 +66,7 @@ def test_a_class_of_ones_own_has_its_arguments_as_keys():
     own = schema.source_schema({"_target_": "tests.fakes.FakeBiLM", "name": "fake"})
     assert fields(own)["seed"].default == 0
     assert "like" not in fields(own)
-    assert open_source(own(_target_="tests.fakes.FakeBiLM", name="fake", seed=4)).layers(SENTENCES).equal(
-        FakeBiLM(seed=4).layers(SENTENCES)
-    )  # fmt: skip
+    block = own.model_validate({"_target_": "tests.fakes.FakeBiLM", "name": "fake", "seed": 4})
+    assert open_source(block).layers(SENTENCES).equal(FakeBiLM(seed=4).layers(SENTENCES))
     with pytest.raises(UserError, match="bilm._target_=tests.fakes.Nothing: there is no such class"):
         schema.source_schema({"_target_": "tests.fakes.Nothing"})
