@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from hydra.core.global_hydra import GlobalHydra
 
-from elmo_bench import __main__
+from elmo_bench.commands.command import command
 from elmo_bench.layers import bilm
 from elmo_bench.sweeps import local
 from elmo_bench.system import children, places
@@ -91,10 +91,9 @@ def run(conf: Path, name: str, arguments: Sequence[str]) -> None:
         slow_down(float(os.environ["SLOW"]))
     if "STOP" in os.environ:
         stop_in_mid_epoch(*map(int, os.environ["STOP"].split(",")))
-    module = importlib.import_module(__main__.module(name))
     for other in ("train", "prepare"):
         setattr(local, other.upper(), children.python("tests.command", str(places.CONF), other))
-    module.COMMAND.run(module.main)
+    command(name).main(name)
 
 
 SECONDS = 900  # as PATIENCE of conftest.py, which takes longer to import

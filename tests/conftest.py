@@ -251,14 +251,14 @@ def shared_bench(tmp_path_factory) -> Iterator[Bench]:
 
 @pytest.fixture
 def call(monkeypatch, capsys) -> Callable[..., tuple[int, str, str]]:
-    """Calls a command's module in this process; returns exit status, stdout, stderr."""
+    """Calls a command in this process; returns exit status, stdout, stderr."""
 
-    def run(module: Any, *arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", [module.__name__, *map(str, arguments)])
+    def run(command: Any, *arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", [command.__name__, *map(str, arguments)])
         monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
         capsys.readouterr()
         try:
-            module.COMMAND.run(module.main)
+            command.main()
             status = 0
         except SystemExit as end:
             status = int(end.code or 0)
@@ -270,10 +270,10 @@ def call(monkeypatch, capsys) -> Callable[..., tuple[int, str, str]]:
 
 @pytest.fixture
 def refused(call) -> Callable[..., str]:
-    """Calls a command's module, which must refuse its arguments; returns the one line that it says."""
+    """Calls a command, which must refuse its arguments; returns the one line that it says."""
 
-    def run(module: Any, *arguments: object) -> str:
-        status, out, err = call(module, *arguments)
+    def run(command: Any, *arguments: object) -> str:
+        status, out, err = call(command, *arguments)
         assert (status, out, err.count("\n")) == (2, "", 1), err
         return err
 

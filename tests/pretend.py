@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.commands.run import sweep
-from elmo_bench.commands.run.train import COMMAND
+from elmo_bench.commands.run import Sweep
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.arms import variant
 from elmo_bench.identity.settings import Identity
@@ -24,6 +23,7 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.storage.locks import held
+from elmo_bench.system.terminal import console
 
 EPOCH = 0.05  # seconds
 
@@ -73,9 +73,9 @@ def run(conf: Path, name: str, arguments: Sequence[str]) -> None:
     sys.argv = [name, *arguments]
     local.TRAIN = [sys.executable, "-m", "tests.pretend", str(conf), "train"]
     if name == "sweep":
-        sweep.COMMAND.run(sweep.main)
+        Sweep.main()
     else:
-        COMMAND.run(train)
+        console.report(train)
 
 
 if __name__ == "__main__":

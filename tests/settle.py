@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from statistics import fmean
+from typing import ClassVar
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 
 import elmo_bench
-from elmo_bench.commands import usage
+from elmo_bench.commands.command import Command, Examples, Folder
+from elmo_bench.commands.run import Thousand
 from elmo_bench.configuration.composing import parse
 from elmo_bench.records.record import Record
 from elmo_bench.reporting.pages.report import between
@@ -19,26 +20,8 @@ from elmo_bench.reporting.statistics import groups as statistics
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import write_text
-from elmo_bench.system.terminal.command import Argument, Command, flag, whole
 
 LEAST, FIFTH = 0.2, 5  # points on dev that neither arm may gain in the last fifth of its epochs
-COMMAND = Command(
-    (
-        usage.TASK,
-        usage.SCALE,
-        Argument("seeds", "means over the seeds from 1 to this number", 1, parse=whole(1, 1000)),
-        Argument("results_root", "folder of the runs that are tried", str(places.OWN / "settle"), "FOLDER"),
-        Argument("write", "put the table into tasks/TASK/README.md, too", False, parse=flag),
-    ),
-    (("task=ner scale=mini task.optimizer.lr=0.001,0.002 task.fit.epochs=16,32", "four settings"),),
-    (
-        "Trains the baseline with every combination of the values that are given, and +ELMo with the setting of the "
-        "best baseline on dev. Runs that have a record are not run again, and an interrupted one goes on.",
-    ),
-    overrides=True,
-    page="statistics",
-    calls=("python -m tests.settle {given}", ".venv/bin/python -m tests.settle {given}"),
-)
 HEADER = ("setting", "arm", "seeds", "dev {}", "gained in the last fifth of the epochs")
 
 
@@ -96,16 +79,38 @@ def write(task: str, scale: str, text: str) -> None:
     write_text(path, between(page, marks, [text]))
 
 
-def main() -> None:
-    """The entry point."""
-    given, tried = COMMAND.split(sys.argv[1:], "task", "scale", "seeds", "results_root", "write")
-    if wrong := next((each for each in tried if "=" not in each), None):
-        raise UserError(f"{wrong}: arguments are written key=value")
-    text = settled(given["task"], given["scale"], given["seeds"], given["results_root"], tried)
-    print(text)
-    if given["write"]:
-        write(given["task"], given["scale"], text)
+class Settle(Command):
+    """Choose the settings of a task by the rule of docs/statistics.md.
+
+    Trains the baseline with every combination of the values that are given, and +ELMo with the setting of the best
+    baseline on dev. Runs that have a record are not run again, and an interrupted one goes on.
+    """
+
+    page: ClassVar[str] = "statistics"
+    overrides: ClassVar[bool] = True
+    calls: ClassVar[tuple[str, str]] = ("python -m tests.settle {given}", ".venv/bin/python -m tests.settle {given}")
+    examples: ClassVar[Examples] = {
+        "task=ner scale=mini task.optimizer.lr=0.001,0.002 task.fit.epochs=16,32": "four settings",
+    }
+    task: str = "ner"
+    """the benchmark, a file in conf/task/"""
+    scale: str = "mini"
+    """data and biLM: mini (generated here), open or paper"""
+    seeds: Thousand = 1
+    """means over the seeds from 1 to this number"""
+    results_root: Folder = str(places.OWN / "settle")
+    """folder of the runs that are tried"""
+    write: bool = False
+    """put the table into tasks/TASK/README.md, too"""
+
+    def run(self) -> None:
+        if wrong := next((each for each in self.typed if "=" not in each), None):
+            raise UserError(f"{wrong}: arguments are written key=value")
+        text = settled(self.task, self.scale, self.seeds, self.results_root, self.typed)
+        print(text)
+        if self.write:
+            write(self.task, self.scale, text)
 
 
 if __name__ == "__main__":
-    COMMAND.run(main, "settle", "chooses the settings of a task by the rule of docs/statistics.md")
+    Settle.main("settle")

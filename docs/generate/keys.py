@@ -5,23 +5,23 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from typing import Any
 
 from hydra.utils import get_object
 from omegaconf import OmegaConf
+from pydantic.fields import FieldInfo
 
 from elmo_bench.bilm.pretraining.recipe import Recipe
-from elmo_bench.commands.usage import blocks
+from elmo_bench.commands.command import blocks, shown
 from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration.keys import LARGEST, allowed, documented, fields, parts
 from elmo_bench.reporting.section import pipes
 from elmo_bench.running.blocks import GIVEN
-from elmo_bench.system.terminal.command import REQUIRED, described, shown
 
 OWN = ("reader", "words", "chars", "head", "metric", "optimizer", "average")  # blocks that name code of a task's choice
 REPEATING = [cls for cls in schema.SOURCES.values() if cls is not schema.BilmConfig]
-REPEATED = {each.name for each in fields(schema.BilmConfig)}
-BETWEEN = {"least": "at least {}", "above": "above {}", "below": "below {}", "most": "at most {}"}
+REPEATED = {*fields(schema.BilmConfig)}
+BETWEEN = {"ge": "at least {}", "gt": "above {}", "lt": "below {}", "le": "at most {}"}
 
 
 def table() -> str:
@@ -32,17 +32,24 @@ def table() -> str:
 
 
 def _block(name: str, cls: type) -> str:
-    bounds = {schema.KEYS.get(f.name, f.name): f.metadata.get("bounds", {}) for f in fields(cls)}
-    rows, repeated = [], REPEATED if cls in REPEATING else ()
-    for each in described(cls, f"{name}." if name else "", schema.KEYS):
-        elsewhere = (not name and "." in each.name) or ".source." in each.name
-        if elsewhere or each.name.removeprefix("bilm.") in repeated:
+    repeated = REPEATED if cls in REPEATING else ()
+    rows = []
+    for key, field, meaning in documented(cls, f"{name}." if name else "", nested=bool(name)):
+        if ".source." in key or key.removeprefix("bilm.") in repeated:
             continue  # in a table of its own
-        allowed = bounds.get(each.name.rpartition(".")[2], {})
-        limits = [BETWEEN[kind].format(value) for kind, value in allowed.items() if value is not None]
-        default = "its file's" if each.default == REQUIRED else f"`{shown(each.default) or '[]'}`"
-        rows.append((f"`{each.name}`", default, "; ".join([each.meaning, *limits])))
+        default = "its file's" if field.is_required() else f"`{_written(field.default)}`"
+        values = [shown(value) for value in allowed(field.annotation)]
+        listed = [f"one of {', '.join(values)}"] if {*values} - {"true", "false"} else []
+        rows.append((f"`{key}`", default, "; ".join([meaning, *listed, *bounds(field)])))
     return _table(("key", "default", "meaning"), rows)
+
+
+def bounds(field: FieldInfo) -> list[str]:
+    """The bounds of a number, in words."""
+    marks = [*field.metadata, *(mark for part in parts(field.annotation) for mark in getattr(part, "__metadata__", ()))]
+    marks += [mark for each in marks for mark in getattr(each, "metadata", ())]
+    limits = [(words, getattr(mark, kind, None)) for kind, words in BETWEEN.items() for mark in marks]
+    return [words.format(limit) for words, limit in limits if limit not in (None, LARGEST)]
 
 
 def of_task(task: str) -> str:
@@ -115,10 +122,4 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 def recipe() -> str:
     """The keys of a recipe of `pretrain`."""
-    said = meanings(Recipe)
-    rows = []
-    for each in fields(Recipe):
-        required = each.default is not None and not isinstance(each.default, str | int | float | tuple | bool)
-        default = "its file's" if required else f"`{_written(each.default)}`"
-        rows.append((f"`recipe.{each.name}`", default, said.get(each.name, "")))
-    return _table(("key", "default", "meaning"), rows)
+    return _block("recipe", Recipe)

@@ -9,7 +9,8 @@ import textwrap
 from typing import Any
 
 import elmo_bench
-from elmo_bench.__main__ import HEADINGS, TITLES, module
+from elmo_bench.__main__ import TITLES, summary
+from elmo_bench.commands.command import HEADINGS, command
 from elmo_bench.configuration import pages, tables
 from elmo_bench.configuration.tables import in_order
 from elmo_bench.reporting.section import pipes
@@ -59,9 +60,9 @@ def heads() -> str:
 def commands() -> str:
     """The commands under their headings, with what they do and the page to read on, and the targets of `make`."""
     parts = []
-    for heading, commands in HEADINGS.items():
-        on = {name: importlib.import_module(module(name)).COMMAND.page for name in commands}
-        rows = [(f"`elmo-bench {name}`", what, f"[{on[name]}]({on[name]}.md)") for name, what in commands.items()]
+    for heading, names in HEADINGS.items():
+        on = ((name, command(name).page) for name in names)
+        rows = [(f"`elmo-bench {name}`", summary(name), f"[{page}]({page}.md)") for name, page in on]
         title = TITLES.get(heading, heading.capitalize())
         parts += [f"### {title}", pipes(("command", "what it does", "more"), rows)]
     targets = re.findall(r"^([a-z-]+):.*## (.*)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)

@@ -56,12 +56,13 @@ def _sentences(path: Path, settings: NeighboursConfig) -> Iterator[list[str]]:
         yield from (line.split() for line in lines)
 
 
-def measure(study: Study[NeighboursConfig], queries: Sequence[dict[str, str]]) -> StudyRecord:
-    """The table.
+def measure(study: Study[NeighboursConfig], queries: Sequence[dict[str, str]] | None = None) -> StudyRecord:
+    """The table of the settings' queries, or of others.
 
     Raises:
         UserError: no queries, or a word that is not in its sentence.
     """
+    queries = study.settings.queries if queries is None else queries
     if not isinstance(queries, list) or not queries:
         raise UserError("no queries: give word=WORD and sentence='TOKEN TOKEN ...'")
     placed = [place(query) for query in queries]  # before anything is computed

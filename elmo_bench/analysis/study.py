@@ -24,7 +24,7 @@ from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import BilmConfig, RunConfig, VectorSetConfig
 from elmo_bench.embedding.tables import VectorFiles, locate
 from elmo_bench.identity.missing import missing_layers
-from elmo_bench.identity.settings import identifying, make
+from elmo_bench.identity.settings import make
 from elmo_bench.layers.build import open_source
 from elmo_bench.layers.source import Layers, frozen_layers
 from elmo_bench.records import store, studies
@@ -113,7 +113,7 @@ class Study(Generic[T]):
     @cached_property
     def plain(self) -> dict[str, Any]:
         """All that the result depends on."""
-        own = {"study": self.name, "scale": self.run.scale.name, **identifying(self.settings)}
+        own = {"study": self.name, "scale": self.run.scale.name, **self.settings.identifying()}
         own |= {"version": self.settings.version, "data_sha256": self.data_sha256}
         return own | {"bilms": list(self.bilms.values())}
 

@@ -89,14 +89,15 @@ class TokenEncoder(nn.Module):
     def __init__(self, options: Options):
         super().__init__()
         self.options = options
-        self.characters = nn.Embedding(N_CHARACTERS, options.char_dim)
+        cnn, size = options.char_cnn, options.lstm.projection_dim
+        self.characters = nn.Embedding(N_CHARACTERS, cnn.embedding.dim)
         self.convolutions = nn.ModuleList(
-            nn.Conv1d(options.char_dim, number, kernel_size=width) for width, number in options.filters
+            nn.Conv1d(cnn.embedding.dim, number, kernel_size=width) for width, number in cnn.filters
         )
-        self.highways = nn.ModuleList(Highway(options.n_filters) for _ in range(options.n_highway))
-        projects = options.n_filters != options.projection_dim  # as in bilm-tf: none for equal widths
-        self.projection = nn.Linear(options.n_filters, options.projection_dim) if projects else nn.Identity()
-        self.activation = F.relu if options.activation == "relu" else torch.tanh
+        self.highways = nn.ModuleList(Highway(cnn.n_filters) for _ in range(cnn.n_highway))
+        projects = cnn.n_filters != size  # as in bilm-tf: none for equal widths
+        self.projection = nn.Linear(cnn.n_filters, size) if projects else nn.Identity()
+        self.activation = F.relu if cnn.activation == "relu" else torch.tanh
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -107,7 +108,7 @@ class TokenEncoder(nn.Module):
             nn.init.uniform_(convolution.weight, -0.05, 0.05)
             nn.init.zeros_(convolution.bias)
         if isinstance(self.projection, nn.Linear):
-            nn.init.normal_(self.projection.weight, std=self.options.n_filters**-0.5)
+            nn.init.normal_(self.projection.weight, std=self.options.char_cnn.n_filters**-0.5)
             nn.init.zeros_(self.projection.bias)
 
     def forward(self, *groups: Tensor, dtype: torch.dtype | None = None) -> Tensor:
@@ -149,10 +150,10 @@ class TokenEncoder(nn.Module):
 
     def words(self, words: Sequence[str]) -> Tensor:
         """(N, P) token vectors, with gradients; ids are cut to the longest word."""
-        table = character_table(words, self.options.max_characters)
+        table = character_table(words, self.options.char_cnn.max_characters_per_token)
         width = int(used_characters(table).max()) + self.padding_columns()
         return self(torch.from_numpy(table[:, :width]).long().to(self.characters.weight.device))
 
     def padding_columns(self) -> int:
         """All-padding columns to keep when ids are cut: the widest filter needs one window of padding only."""
-        return max(width for width, _ in self.options.filters)
+        return max(width for width, _ in self.options.char_cnn.filters)

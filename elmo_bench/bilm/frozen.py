@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from threading import Lock
 from typing import TypeVar
@@ -70,13 +69,13 @@ class CompiledEncoder:
     """Character ids -> token vectors."""
 
     def __init__(self, encoder: TokenEncoder, kernels: Kernels):
-        self.kernels, self.width = kernels, encoder.options.projection_dim
-        features = encoder.options.n_filters
+        self.kernels, self.width = kernels, encoder.options.lstm.projection_dim
+        features = encoder.options.char_cnn.n_filters
         missing = -features % (kernels.panel // 2)
-        projection, odd = encoder.projection, encoder.options.char_dim % 2 if kernels.half else 0
+        projection, odd = encoder.projection, encoder.options.char_cnn.embedding.dim % 2 if kernels.half else 0
         self.weights = EncoderWeights(
             kernels.factors(encoder.characters.weight).contiguous(),
-            list(encoder.options.filters),
+            list(encoder.options.char_cnn.filters),
             encoder.activation is torch.tanh,
             features,
             features + missing,
@@ -115,7 +114,7 @@ class PlainEncoder:
     """Character ids -> token vectors by torch's products."""
 
     def __init__(self, encoder: TokenEncoder):
-        self.widths, self.numbers = zip(*encoder.options.filters, strict=True)
+        self.widths, self.numbers = zip(*encoder.options.char_cnn.filters, strict=True)
         self.activation, self.padding = encoder.activation, encoder.padding_columns()
         self.embedding, projection = encoder.characters.weight.detach(), encoder.projection
         convolutions = [_linear(convolution) for convolution in encoder.convolutions]
@@ -278,10 +277,8 @@ class FrozenLSTM:
 PRECISIONS = ("fp32", "bf16")
 M = TypeVar("M", bound=nn.Module)
 # Numbers of filters, cells and outputs that do not fill whole vectors.
-SIZES = Options(
-    char_dim=8, filters=((1, 8), (2, 70), (7, 20)), n_highway=1, max_characters=50, activation="relu", n_layers=2,
-    dim=40, projection_dim=24, cell_clip=0.5, proj_clip=0.2, use_skip_connections=True,
-)  # fmt: skip
+LSTM = {"dim": 40, "projection_dim": 24, "cell_clip": 0.5, "proj_clip": 0.2, "use_skip_connections": True}
+CNN = {"embedding": {"dim": 8}, "filters": [[1, 8], [2, 70], [7, 20]], "n_highway": 1}
 NEAR, NEAR_HALF = 1e-5, 0.02  # largest difference from torch that the check allows, in float32 and in bfloat16
 
 
@@ -316,12 +313,13 @@ def differences(kernels: Kernels) -> Iterator[float]:
 
     with torch.no_grad():
         for activation in ACTIVATIONS:
-            encoder = _drawn(partial(TokenEncoder, replace(SIZES, activation=activation)), 0.1, draws)
+            options = Options.parse({"lstm": LSTM, "char_cnn": CNN | {"activation": activation}})
+            encoder = _drawn(partial(TokenEncoder, options), 0.1, draws)
             ids, used = torch.randint(1, 262, (4, 50), generator=draws), torch.tensor([3, 6, 13, 50])
             ids[torch.arange(50) >= used[:, None]] = 261
             encoders = CompiledEncoder(encoder, kernels), PlainEncoder(encoder)
             yield _apart(*(way(ids.numpy(), used.numpy()) for way in encoders))
-        sizes = SIZES.projection_dim, SIZES.dim, SIZES.projection_dim, SIZES.cell_clip, SIZES.proj_clip
+        sizes = [LSTM[key] for key in ("projection_dim", "dim", "projection_dim", "cell_clip", "proj_clip")]
         stacks = [[_drawn(partial(ProjectedLSTM, *sizes), 1.0, draws) for _ in range(2)] for _ in range(2)]
         token, packing = drawn(23, 24), Packing([4, 2, 2, 4, 3, 2, 2, 2, 2])
         starts = State(drawn(2, 2, 9, 24), drawn(2, 2, 9, 40))
@@ -374,7 +372,7 @@ class FrozenEncoder:
         self.kernels = for_weight(weight, half)
         self.encoder = PlainEncoder(encoder) if self.kernels is None else CompiledEncoder(encoder, self.kernels)
         self.places: dict[str, int] = {}
-        self.vectors = weight.new_empty(REMEMBERED_WORDS, self.options.projection_dim)
+        self.vectors = weight.new_empty(REMEMBERED_WORDS, self.options.lstm.projection_dim)
         self.lock = Lock()  # guards the remembered vectors
 
     def __call__(self, words: list[str]) -> Tensor:
@@ -400,7 +398,7 @@ class FrozenEncoder:
 
     def compute(self, words: Sequence[str]) -> Tensor:
         """(U, P), ignoring the remembered vectors; its working memory grows with U."""
-        table = character_table(words, self.options.max_characters)  # (U, K)
+        table = character_table(words, self.options.char_cnn.max_characters_per_token)  # (U, K)
         return self.encoder(table, used_characters(table))
 
 

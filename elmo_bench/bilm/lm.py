@@ -63,7 +63,7 @@ class WordTypes:
     """Character ids of every word type of a corpus, one table for all chunks."""
 
     def __init__(self, types: list[str], encoder: TokenEncoder):
-        self.ids = character_table(types, encoder.options.max_characters)  # (types, K)
+        self.ids = character_table(types, encoder.options.char_cnn.max_characters_per_token)  # (types, K)
         self.used = used_characters(self.ids)
         self.padding = encoder.padding_columns()
 
@@ -192,9 +192,9 @@ class BidirectionalLM(nn.Module):
         super().__init__()
         self.bilm = bilm
         self.dtype = dtype
-        self.softmax = nn.Embedding(vocabulary, bilm.options.projection_dim, sparse=True)
+        self.softmax = nn.Embedding(vocabulary, bilm.options.lstm.projection_dim, sparse=True)
         self.softmax_bias = nn.Embedding(vocabulary, 1, sparse=True)
-        nn.init.normal_(self.softmax.weight, std=bilm.options.projection_dim**-0.5)
+        nn.init.normal_(self.softmax.weight, std=bilm.options.lstm.projection_dim**-0.5)
         nn.init.zeros_(self.softmax_bias.weight)
 
     def outputs(
@@ -228,7 +228,7 @@ class BidirectionalLM(nn.Module):
                 for part, last in zip(states, end, strict=True):
                     part[direction, number] = last
             out = torch.stack(outputs)
-            h = out + h if number and self.bilm.options.use_skip_connections else out
+            h = out + h if number and self.bilm.options.lstm.use_skip_connections else out
         return drop(h)
 
     @torch.no_grad()

@@ -69,9 +69,10 @@ class BiLM(nn.Module):
         self.options, self.state, self.token_budget = options, state, token_budget
         self.weights_path: Path | None = None
         self.encoder = TokenEncoder(options)
-        sizes = options.projection_dim, options.dim, options.projection_dim, options.cell_clip, options.proj_clip
+        lstm = options.lstm
+        sizes = lstm.projection_dim, lstm.dim, lstm.projection_dim, lstm.cell_clip, lstm.proj_clip
         self.directions = nn.ModuleList(
-            nn.ModuleList(ProjectedLSTM(*sizes) for _ in range(options.n_layers)) for _ in range(2)
+            nn.ModuleList(ProjectedLSTM(*sizes) for _ in range(lstm.n_layers)) for _ in range(2)
         )
         self._frozen: tuple[tuple, FrozenEncoder, Directions | CompiledDirections] | None = None
         self._steady: tuple[tuple, State] | None = None
@@ -119,12 +120,12 @@ class BiLM(nn.Module):
     @property
     def width(self) -> int:
         """2P, width of the vectors of every layer."""
-        return 2 * self.options.projection_dim
+        return 2 * self.options.lstm.projection_dim
 
     @property
     def n_layers(self) -> int:
         """L + 1: the token layer and the LSTM layers."""
-        return self.options.n_layers + 1
+        return self.options.lstm.n_layers + 1
 
     @cached_property
     def sha256(self) -> str | None:
@@ -250,7 +251,7 @@ class BiLM(nn.Module):
 
     def _functions(self, prepared: bool) -> tuple[Callable[[list[str]], Tensor], Directions | CompiledDirections]:
         """The token encoder and LSTM layers to run: the modules themselves, or optimised (`prepared`)."""
-        skip = self.options.use_skip_connections
+        skip = self.options.lstm.use_skip_connections
         if not prepared:
             return self.encoder.words, Directions(self.directions, skip)  # type: ignore[arg-type]
         version = self._weights_version()
@@ -274,8 +275,8 @@ class BiLM(nn.Module):
 
     def zeros(self, rows: int) -> State:
         """Zero states of this many sequences, of the weights' type, whatever torch's default is."""
-        zeros, sizes = self.encoder.characters.weight.new_zeros, (self.options.projection_dim, self.options.dim)
-        return State(*(zeros(2, self.options.n_layers, rows, size) for size in sizes))
+        zeros, lstm = self.encoder.characters.weight.new_zeros, self.options.lstm
+        return State(*(zeros(2, lstm.n_layers, rows, size) for size in (lstm.projection_dim, lstm.dim)))
 
     @torch.no_grad()
     def _warm(self) -> State:

@@ -42,19 +42,19 @@ def official(ours: Mapping[str, Tensor], options: Options) -> dict[str, list[Ten
     def add(theirs: str, parameter: str, *more: str) -> None:
         views[theirs] = [ours[name].t() for name in (parameter, *more)]  # (in, out); a vector is its own transpose
 
-    for i in range(len(options.filters)):
+    for i in range(len(options.char_cnn.filters)):
         weight = ours[f"encoder.convolutions.{i}.weight"]  # (out, in, width); theirs (height, width, in, out)
         views[f"CNN/W_cnn_{i}"] = [weight.permute(2, 1, 0).unsqueeze(0)]
         add(f"CNN/b_cnn_{i}", f"encoder.convolutions.{i}.bias")
-    for i in range(options.n_highway):
+    for i in range(options.char_cnn.n_highway):
         for part in ("carry", "transform"):
             add(f"CNN_high_{i}/W_{part}", f"encoder.highways.{i}.{part}.weight")
             add(f"CNN_high_{i}/b_{part}", f"encoder.highways.{i}.{part}.bias")
-    if options.n_filters != options.projection_dim:  # bilm-tf projects only where the widths differ
+    if options.char_cnn.n_filters != options.lstm.projection_dim:  # bilm-tf projects only where the widths differ
         add("CNN_proj/W_proj", "encoder.projection.weight")
         add("CNN_proj/b_proj", "encoder.projection.bias")
     for direction in range(2):
-        for layer in range(options.n_layers):
+        for layer in range(options.lstm.n_layers):
             cell, name = f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell", f"directions.{direction}.{layer}"
             add(f"{cell}/W_0", f"{name}.input", f"{name}.recurrent")  # one matrix for [input ; previous output]
             add(f"{cell}/B", f"{name}.bias")

@@ -5,62 +5,64 @@ Hydra's script asks the program without the command, `elmo-bench -sc query=bash`
 
 from __future__ import annotations
 
-import importlib
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 from glob import escape, glob
-from itertools import chain
+from typing import Any
 
-from elmo_bench.commands import usage
+from elmo_bench.commands.command import COMMANDS, FILES, blocks, command, placeholder, shown
+from elmo_bench.configuration.keys import allowed, fields
 from elmo_bench.system import places
-from elmo_bench.system.terminal.command import REQUIRED, Argument, Choice, Command
 
 FLAGS = ("-sc", "--shell_completion")
 LINE = "COMP_LINE"
-GROUPS = {"task": "task", "on": "cluster"}  # of the configuration files that are an argument's values
+GROUPS = {"task": "task", "on": "cluster"}  # of the configuration files that an argument's values are
 
 
-def main(commands: Iterable[str], module: Callable[[str], str]) -> None:
+def main() -> None:
     """Completes a line, or prints the script that makes a shell ask for it."""
     what = sys.argv[-1]
     sys.argv = ["elmo-bench", "-sc", what]
+    train = command("train").model_construct(typed=[])
     if not what.startswith("query"):
-        importlib.import_module(module("train")).main()
+        train.run()
         return
     name, separator, rest = os.environ.get(LINE, "").partition(" ")[2].lstrip().partition(" ")
     if not separator:
-        print(*commands)
-    elif name in commands:
-        command: Command = importlib.import_module(module(name)).COMMAND
+        print(*COMMANDS)
+    elif name in COMMANDS:
+        asked = command(name)
         word = "" if rest.endswith(" ") else rest.rpartition(" ")[2]
-        found = {*_of_arguments(command.arguments, word)}
-        if command.overrides and "=" in word:
-            found |= {*_of_arguments(chain.from_iterable(usage.keys().values()), word)}
-        if command.overrides and not word.startswith("-") and not (found and "=" in word):
+        found = {*_of_keys(fields(asked), word)}
+        if asked.overrides and "=" in word:
+            of_runs = (
+                (f"{start}.{key}", each) for start, block in blocks().items() for key, each in fields(block).items()
+            )
+            found |= {*_of_keys(dict(of_runs), word)}
+        if asked.overrides and not word.startswith("-") and not (found and "=" in word):
             os.environ[LINE] = f"elmo-bench {rest}"
             with redirect_stdout(io.StringIO()) as keys:
-                importlib.import_module(module("train")).main()
+                train.run()
             found |= {*keys.getvalue().split()}
         print(*sorted(found))
 
 
-def _of_arguments(arguments: Iterable[Argument], word: str) -> list[str]:
-    """The arguments that begin with a word, or those values of its argument that begin as the word goes on."""
-    key, equals, begun = word.partition("=")
+def _of_keys(keys: Mapping[str, Any], word: str) -> list[str]:
+    """The keys that begin with a word, or those values of its key that begin as the word goes on."""
+    name, equals, begun = word.partition("=")
     if not equals:
-        return [f"{each.name}=" for each in arguments if each.name.startswith(word)]
-    values = [value for each in arguments if each.name == key for value in _values(each, begun)]
-    return [f"{key}={value}" for value in values if value.startswith(begun)]
-
-
-def _values(argument: Argument, begun: str) -> list[str]:
-    if argument.names_files:
+        return [f"{key}=" for key, field in keys.items() if key.startswith(word) and field.repr]
+    if name not in keys:
+        return []
+    field, values = keys[name], list[str]()
+    if placeholder(field) in FILES:
         there = os.path.expanduser(begun)
-        return [begun + path.removeprefix(there) + "/" * os.path.isdir(path) for path in glob(f"{escape(there)}*")]
-    if argument.name in GROUPS:
-        default = [] if argument.default in (None, REQUIRED) else [argument.default]
-        return [*places.named(GROUPS[argument.name]), *default]
-    return [*argument.parse.known] if isinstance(argument.parse, Choice) else []
+        values = [begun + path.removeprefix(there) + "/" * os.path.isdir(path) for path in glob(f"{escape(there)}*")]
+    elif name in GROUPS:
+        values = [*places.named(GROUPS[name]), *([field.default] if isinstance(field.default, str) else [])]
+    else:
+        values = [shown(value) for value in allowed(field.annotation)]
+    return [f"{name}={value}" for value in values if value.startswith(begun)]

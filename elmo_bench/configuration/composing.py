@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from elmo_bench.configuration import schema
@@ -68,10 +68,11 @@ FILES = ("bilm.options", "bilm.weights", "bilm.like", "bilm.path", "bilm.folder"
 DATA = ("task.data.root", "task.data.folder", "task.data.train", "task.data.dev", "task.data.test")
 
 
-def settled(cfg: DictConfig) -> DictConfig:
+def settled(cfg: DictConfig, overrides: Sequence[str] = ()) -> DictConfig:
     """The configuration of a run, with absolute paths, in which `arm=baseline` and `elmo.where=none` are the same.
 
-    Relative paths are those of the current folder: a command settles what it was given before it goes elsewhere.
+    Relative paths are those of the current folder: a command settles what it was given before it goes elsewhere. What
+    was typed travels with it, but for the seed.
 
     Raises:
         UserError: another arm.
@@ -81,6 +82,8 @@ def settled(cfg: DictConfig) -> DictConfig:
             raise UserError(f"arm={cfg.arm} is now {former}")
         raise UserError(f"arm={cfg.arm}: {choices(str(cfg.arm), ARMS)}")
     _make_absolute(cfg)
+    with open_dict(cfg):
+        cfg.typed = [each for each in overrides if not each.startswith("seed=")]
     if not isinstance(cfg.elmo, DictConfig):  # no block of keys, which `schema.typed` refuses
         return cfg
     if cfg.arm == "baseline":
@@ -158,11 +161,23 @@ def compose(overrides: Sequence[str] = (), name: str = "train") -> DictConfig:
     from hydra._internal.config_loader_impl import ConfigLoaderImpl
 
     parsed = [parse(text) for text in overrides]
-    values = [override for override in parsed if _is_value(override)]
-    chosen = tuple(text for text, override in zip(overrides, parsed, strict=True) if not _is_value(override))
+    values = [override for override in parsed if is_value(override)]
+    chosen = tuple(text for text, override in zip(overrides, parsed, strict=True) if not is_value(override))
     cfg = copy.deepcopy(_by_pages(_state(), name, chosen))
     ConfigLoaderImpl._apply_overrides_to_config(values, cfg)
-    return settled(cfg) if "arm" in cfg else cfg
+    return settled(cfg, overrides) if "arm" in cfg else cfg
+
+
+def page(overrides: Sequence[str], arm: str) -> DictConfig:
+    """What the files alone say that overrides choose, for an arm; not to be changed."""
+    return _page(_state(), tuple(text for text in overrides if not is_value(parse(text))), arm)
+
+
+@lru_cache(maxsize=256)
+def _page(state: Any, chosen: tuple[str, ...], arm: str) -> DictConfig:
+    cfg = copy.deepcopy(_by_pages(state, "train", chosen))
+    cfg.arm = arm
+    return settled(cfg)
 
 
 def by_hydra(overrides: Sequence[str] = (), name: str = "train") -> DictConfig:
@@ -204,7 +219,7 @@ def parse(text: str) -> Any:
     return OverridesParser.create().parse_overrides([text])[0]
 
 
-def _is_value(override: Any) -> bool:
+def is_value(override: Any) -> bool:
     """Whether an override sets a key of the composed files and neither chooses a file nor concerns Hydra itself."""
     key = override.key_or_group
     if override.is_sweep_override() or override.package is not None or key.partition(".")[0] == "hydra":

@@ -1,26 +1,15 @@
-"""Lightning's own words below `trainer.`: arguments of its Trainer, passed on, or answered with the key that sets them.
+"""Arguments of Lightning's Trainer below `trainer.` that are answered with the key that sets them.
 
 They are listed here, so that a recorded run or a wrong key loads no Lightning; a test compares them with its signature.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
-from elmo_bench.configuration import checks
 from elmo_bench.system.errors import UserError, as_typed
-from elmo_bench.system.terminal.console import choices
 
-# Passed on, with Lightning's defaults. What changes results is part of a run's id.
-PASSED = {"accumulate_grad_batches": 1, "min_epochs": None, "sync_batchnorm": False}
-# No result depends on these, rounding aside.
-AROUND = {
-    "log_every_n_steps": None, "profiler": None, "detect_anomaly": False, "benchmark": None, "inference_mode": True,
-    "enable_autolog_hparams": True,
-}  # fmt: skip
-# Their values: whole numbers from the one given here, one of a few words, or else true or false. null is the default.
-LEAST = {"accumulate_grad_batches": 1, "min_epochs": 0, "log_every_n_steps": 0}
-WORDS = {"profiler": (None, "simple", "advanced", "pytorch")}
 PRECISIONS = {"32": "32-true", "64": "64-true", "16": "16-mixed", "bf16": "bf16-mixed"}  # as older releases write them
 WHOLE = "dev and test are scored whole, and dev after every epoch; trainer.fast_dev_run=true is a smoke run"
 ENDS = "task.fit.epochs and task.fit.patience say when training ends"
@@ -34,6 +23,7 @@ ANSWERS = {
     "callbacks": "callbacks=NAME adds some (conf/callbacks/), and +callbacks.NAME._target_=CLASS any other",
     "logger": "logger=NAME chooses it (conf/logger/)",
     "enable_progress_bar": "trainer.progress sets it (auto, true or false)",
+    "gpu": "trainer.devices=[N] names a GPU by its number",
     "default_root_dir": "results_root sets it",
     "strategy": "trainer.devices=N trains with DDP, a process a device; there is no other strategy",
     "num_nodes": "a run has one machine; sweep on=slurm spreads the runs of a sweep over many",
@@ -45,32 +35,16 @@ ANSWERS = {
 }
 
 
-def read(block: Any, own: list[str]) -> Any:
-    """A `trainer` block with Lightning's arguments in `lightning` and `around`, and `devices` as a number.
+def read(block: dict[str, Any], passed: Collection[str]) -> dict[str, Any]:
+    """A `trainer` block in today's words, with `devices` as a number; null is Lightning's default of a `passed` key.
 
     Raises:
-        UserError: a key that Lightning does not have, or that another key sets; a value that it does not take.
+        UserError: an argument of Lightning that another key sets.
     """
-    if not isinstance(block, dict):
-        return block
-    kept, defaults = {key: value for key, value in block.items() if key in own}, PASSED | AROUND
-    for name, value in block.items():
-        if name in own or (name == "strategy" and value in ("auto", "ddp")):
-            continue
-        if name in ANSWERS:
+    for name in block:
+        if name in ANSWERS and not (name == "strategy" and block[name] in ("auto", "ddp")):
             raise UserError(f"trainer.{name}: {ANSWERS[name]}")
-        if name not in defaults:
-            known = choices(name, [*own, *defaults])
-            raise UserError(f"trainer.{name}: there is no such key, and no such argument; {known}")
-        if value is None:
-            continue
-        if name in LEAST:
-            checks.whole(value, f"trainer.{name}", LEAST[name])
-        else:
-            checks.one_of(value, f"trainer.{name}", WORDS.get(name, (True, False)))
-        if value != defaults[name]:
-            part = "lightning" if name in PASSED else "around"
-            kept[part] = {**kept.get(part, {}), name: value}
+    kept = {key: value for key, value in block.items() if key != "strategy" and not (key in passed and value is None)}
     if (precision := str(kept.get("precision"))) in PRECISIONS:
         kept["precision"] = PRECISIONS[precision]
     return kept | _devices(kept)

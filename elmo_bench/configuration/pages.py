@@ -107,8 +107,6 @@ def _explain(error: BaseException) -> str | None:
         what = "configuration file" if group.endswith("s") else group or "configuration"
         own = f"; {OF_FILES[group]}" if "/" in name and group in OF_FILES else ""
         return f"{group}={name}: there is no such {what}; {choices(name, options)}{own}"
-    if wrong := re.match(r"Error merging override \+*(.+)", text):
-        return f"{wrong[1]}: {needed(str(error.__cause__ or ''))}"
     if wrong := re.search(r"Could not override '([^']+)'", text):
         return _unknown_key(wrong[1], error)
     if wrong := re.search(r"Key '([^']+)' is not in struct\s+full_key: (\S+)", text):
@@ -147,20 +145,6 @@ QUOTE = (
     "the value has a sign that Hydra reads as its own, or a letter that it does not know; quote it for Hydra and the "
     "shell, as in 'key=\"Zoë, 3=x\"'"
 )
-NEEDED = {
-    "could not be converted to Integer": "a whole number is needed",
-    "could not be converted to Float": "a number is needed",
-    "is not a valid bool": "choose from true, false",
-    "is not Optional": "a value is needed, not null",
-    "to string": "a text is needed",
-    "is not a ListConfig": "a list is needed, as in [a,b]",
-    "is not a subclass of": "a block of keys is needed",
-}
-
-
-def needed(error: str) -> str:
-    """What a key's type allows, from OmegaConf's message about a value of another type."""
-    return next((words for part, words in NEEDED.items() if part in error), error.partition("\n")[0])
 
 
 def _unknown_key(key: str, error: BaseException) -> str:
@@ -168,7 +152,8 @@ def _unknown_key(key: str, error: BaseException) -> str:
     inner = error if hasattr(error, "parent_node") else error.__cause__
     node = getattr(inner, "parent_node", None)
     if not isinstance(node, DictConfig) or not len(node):
-        return f"{key}: there is no such key; see conf/train.yaml and --cfg job"
+        first = "its block is null or empty: choose the block first, as in logger=wandb logger.wandb.project=x"
+        return f"{key}: there is no such key, for {first}; see conf/train.yaml and --cfg job"
     name = key.rpartition(".")[2]
     of_data = key.startswith("task.data.")
     paths = _paths(OmegaConf.to_container(node._get_root()))  # type: ignore[arg-type]

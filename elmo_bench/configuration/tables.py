@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Self
 
 from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from pydantic import model_validator
 
 from elmo_bench.configuration import pages
+from elmo_bench.configuration.keys import Keys, Text, valid
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import read_text
 from elmo_bench.system.terminal.console import choices
 
 OF_WEIGHTS = ("first_layer", "spread", "lower_layers")
-MEASURES = ("score", "error", "updates", *OF_WEIGHTS)
 TITLE_NEEDED = "the title of a column is needed, or of a row and a column: [row, column]"
-AT = ("input", "output")  # where layers are weighted
-SPLITS, SHOWN = ("dev", "test"), ("scores", "weights")
 GLOBAL = "# @package _global_"  # for Hydra: the keys of a sweep's file are those of the whole configuration
 TASK = "override /task"
 Setting = dict[str, Any]  # `arm`, `vectors`, `bilm` and other dotted keys, with the values that runs have
 
 
-@dataclass
-class Column:
+class Column(Keys):
     """A column or a row: the runs `of` a setting, or the `gain` from one column to another; with neither, only the
     paper's figure.
 
@@ -37,15 +33,14 @@ class Column:
         recorded: the sweep does not make these runs; the column is shown where a task has some.
     """
 
-    title: str = ""
+    title: Text = ""
     of: Any = None  # a Setting
-    gain: list[str] = field(default_factory=list)
+    gain: list[Text] = []
     interval: bool = False
     recorded: bool = False
 
 
-@dataclass
-class Finding:
+class Finding(Keys):
     """A finding of the paper, which the runs of a table decide, or a study of the biLM (`findings` of a file in
     conf/analysis/, on the scale's own biLM).
 
@@ -65,19 +60,30 @@ class Finding:
         untested: why nothing here tests it.
     """
 
-    finding: str = ""
-    where: str = ""
-    paper: dict[str, str] = field(default_factory=dict)
+    finding: Text = ""
+    where: Text = ""
+    paper: dict[Text, Text] = {}
     more: Any = None
     less: Any = None
-    measure: str = "score"
-    place: str = "input"
-    region: list[Any] = field(default_factory=lambda: [0, None])
-    quantity: str = ""
+    measure: Literal["score", "error", "updates", "first_layer", "spread", "lower_layers"] = "score"
+    place: Literal["input", "output"] = "input"
+    region: list[Any] = [0, None]
+    quantity: Text = ""
     layer: int | None = None
     minus: int | None = None
-    unit: str = "points"
-    untested: str = ""
+    unit: Text = "points"
+    untested: Text = ""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        try:
+            low, high = self.bounds
+            ordered = low < high and self.region != [None, None]
+        except (TypeError, ValueError):
+            ordered = False
+        if not ordered:
+            raise ValueError(f"region={self.region}: two bounds are needed, the lower one first, as [0, null]")
+        return self
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -86,8 +92,7 @@ class Finding:
         return -float("inf") if low is None else float(low), float("inf") if high is None else float(high)
 
 
-@dataclass
-class SweepTable:
+class SweepTable(Keys):
     """The table of a sweep.
 
     Attributes:
@@ -105,19 +110,28 @@ class SweepTable:
         findings: of the paper, that the table decides.
     """
 
-    title: str = ""
-    note: str = ""
-    tasks: list[str] = field(default_factory=list)
-    scales: list[str] = field(default_factory=list)
-    also: list[dict[str, Any]] = field(default_factory=list)
-    split: str = "dev"
-    shows: str = "scores"
-    rows: list[Column] = field(default_factory=list)
-    columns: list[Column] = field(default_factory=list)
-    paper: dict[str, list[str]] = field(default_factory=dict)
-    over: list[str] = field(default_factory=list)
-    impossible: str | None = None
-    findings: list[Finding] = field(default_factory=list)
+    title: Text = ""
+    note: Text = ""
+    tasks: list[Text] = []
+    scales: list[Text] = []
+    also: list[dict[Text, Any]] = []
+    split: Literal["dev", "test"] = "dev"
+    shows: Literal["scores", "weights"] = "scores"
+    rows: list[Column] = []
+    columns: list[Column] = []
+    paper: dict[Text, list[Text]] = {}
+    over: list[Text] = []
+    impossible: Text | None = None
+    findings: list[Finding] = []
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        titles = [column.title for column in self.columns if column.of is not None]
+        for column in self.columns:
+            if column.gain and (len(column.gain) != 2 or not {*column.gain} <= {*titles}):
+                known = f"the titles of two columns with runs are needed: {', '.join(titles)}"
+                raise ValueError(f"the column {column.title!r}: gain=[{', '.join(column.gain)}]: {known}")
+        return self
 
     @property
     def settings(self) -> list[Setting]:
@@ -175,7 +189,7 @@ def table(sweep: str) -> SweepTable:
 def _table(path: Path, changed: int) -> SweepTable:
     page = pages.read(path)
     _check_page(path, page)
-    return _made(path, "table", page.get("table") or {"title": path.stem, "note": "Dev."})
+    return _made(SweepTable, path, "table", page.get("table") or {"title": path.stem, "note": "Dev."})
 
 
 def _check_page(path: Path, page: Any) -> None:
@@ -192,60 +206,38 @@ def _check_page(path: Path, page: Any) -> None:
         raise UserError(f"{said[0]}: a setting that all runs have is part of a sweep, too: {where}", path)
 
 
-def _made(path: Path, key: str, block: Any) -> SweepTable:
-    """The table that a block of a file describes, which stands there under a key."""
+def _made(kind: Any, path: Path, key: str, block: Any) -> Any:
+    """What a block of a file describes, which stands there under a key."""
     try:
-        made: SweepTable = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(SweepTable), block))  # type: ignore[assignment]
-    except OmegaConfBaseException as error:
-        raise UserError(f"{key}: {str(error).splitlines()[0]}", path) from None
-    for name, value, known in (("split", made.split, SPLITS), ("shows", made.shows, SHOWN)):
-        if value not in known:
-            raise UserError(f"{key}: {name}={value}: {choices(value, known)}", path)
-    titles = [column.title for column in made.columns if column.of is not None]
-    for column in made.columns:
-        if column.gain and (len(column.gain) != 2 or not {*column.gain} <= {*titles}):
-            known = f"the titles of two columns with runs are needed: {', '.join(titles)}"
-            raise UserError(f"the column {column.title!r}: gain=[{', '.join(column.gain)}]: {known}", path)
-    for finding in made.findings:
-        try:
-            _check(finding, made, of_study=key == "findings")
-        except UserError as error:
-            raise UserError(f"the finding {finding.finding!r}: {error}", path) from None
-    return made
+        made = valid(kind, OmegaConf.to_container(block) if OmegaConf.is_config(block) else block, key)
+        for finding in getattr(made, "findings", made):
+            try:
+                _check(finding, made if isinstance(made, SweepTable) else None)
+            except UserError as error:
+                raise UserError(f"{key}: the finding {finding.finding!r}: {error}") from None
+        return made
+    except UserError as error:
+        raise UserError(str(error), path) from None
+
+
+def _check(finding: Finding, table: SweepTable | None) -> None:
+    """Raises `UserError` for tasks that there are not, or titles that a table lacks; None: a study, which has none."""
+    if not finding.paper:
+        raise UserError("paper: the tasks are needed of which the paper states it, as {ner: words or figures}")
+    for task in finding.paper:
+        if task not in pages.tasks() and (table or task):
+            raise UserError(f"paper: {task}: {choices(task, pages.tasks())}")
+    for key in () if table is None else ("more",) if finding.measure in OF_WEIGHTS else ("more", "less"):
+        if getattr(finding, key) is None:
+            raise UserError(f"{key}: {TITLE_NEEDED}")
+    for titles in (each for each in (finding.more, finding.less) if each is not None):
+        (table or SweepTable()).setting(titles)
 
 
 def of_studies() -> dict[str, list[Finding]]:
     """The findings that each study of the biLM decides, by its file in conf/analysis/."""
-    found = {}
-    for path in sorted((places.CONF / "analysis").glob("*.yaml")):
-        block = {"findings": pages.read(path).get("findings") or []}
-        found[path.stem] = _made(path, "findings", block).findings
-    return found
-
-
-def _check(finding: Finding, table: SweepTable, of_study: bool) -> None:
-    """Raises `UserError` for a value that a finding cannot have."""
-    if not finding.paper:
-        raise UserError("paper: the tasks are needed of which the paper states it, as {ner: words or figures}")
-    for task in finding.paper:
-        if task not in pages.tasks() and not (of_study and task == ""):
-            raise UserError(f"paper: {task}: {choices(task, pages.tasks())}")
-    for key, value, known in (("measure", finding.measure, MEASURES), ("place", finding.place, AT)):
-        if value not in known:
-            raise UserError(f"{key}={value}: {choices(value, known)}")
-    try:
-        low, high = finding.bounds
-        ordered = low < high and finding.region != [None, None]
-    except (TypeError, ValueError):
-        ordered = False
-    if not ordered:
-        raise UserError(f"region={finding.region}: two bounds are needed, the lower one first, as [0, null]")
-    needed = () if of_study else ("more",) if finding.measure in OF_WEIGHTS else ("more", "less")
-    for key in needed:
-        if getattr(finding, key) is None:
-            raise UserError(f"{key}: {TITLE_NEEDED}")
-    for titles in (each for each in (finding.more, finding.less) if each is not None):
-        table.setting(titles)
+    found = {path: pages.read(path).get("findings") or [] for path in sorted((places.CONF / "analysis").glob("*.yaml"))}
+    return {path.stem: _made(list[Finding], path, "findings", block) for path, block in found.items()}
 
 
 def in_order(tasks: Iterable[str]) -> list[str]:

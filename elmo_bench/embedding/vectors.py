@@ -12,14 +12,14 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elmo_bench.configuration.checks import one_of
+from elmo_bench.configuration.keys import valid
 from elmo_bench.configuration.schema import VectorSetConfig
 from elmo_bench.embedding.tables import VectorFiles
 from elmo_bench.system.errors import UserError
@@ -231,8 +231,8 @@ def word_embedding(
 
 def check_rules(missing: str, lookup: str) -> None:
     """Raises `UserError` for a rule of a task's `words` block that there is not."""
-    one_of(missing, "task.words.missing", ("random", "zero"))
-    one_of(lookup, "task.words.lookup", ("exact", "lower"))
+    valid(Literal["random", "zero"], missing, "task.words.missing")
+    valid(Literal["exact", "lower"], lookup, "task.words.lookup")
 
 
 def find(table: VectorFiles, words: Iterable[str], size: int, lookup: Lookup) -> dict[str, Tensor]:

@@ -1,27 +1,23 @@
-"""The arm of a run, baseline or +ELMo, and its variant: its other changes of its task's configuration."""
+"""The arm of a run, baseline or +ELMo, and its variant: what was typed that its configuration files do not say."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
 from omegaconf import OmegaConf
 
-from elmo_bench.configuration import pages, schema
-from elmo_bench.configuration.composing import ROOTS
-from elmo_bench.configuration.schema import BilmConfig, RunConfig, TunedConfig
-from elmo_bench.identity.settings import differences, identifying, relative, relevant
+from elmo_bench.configuration import composing, pages
+from elmo_bench.configuration.keys import Keys, fields, valid
+from elmo_bench.configuration.schema import BilmConfig, RunConfig, TunedConfig, VectorsConfig
+from elmo_bench.identity.settings import changing, flat, relative
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 
 # Where files lie; their content tells runs apart, by its digests in the settings.
-PATH_KEYS = re.compile(
-    r"seed|bilm\.(_target_|name|options|weights|path|like)|task\.(reader\.)?data\.(root|folder|train|dev|test)"
-    r"|vectors\.sets\..+\.(table|words)"
-)
+PLACES = {*composing.FILES, *composing.DATA, "bilm._target_", "bilm.name", "seed"}
+FILE = "task.words.path"
 
 
 def variant(run: RunConfig) -> dict[str, Any]:
@@ -30,32 +26,69 @@ def variant(run: RunConfig) -> dict[str, Any]:
     Other word vectors, another source of layers and files of callbacks are one key each, `vectors`, `bilm` and
     `callbacks`, whatever their files set; what was typed beside the choice has its own keys.
     """
-    page = page_of(run)
-    vectors = vectors_of(run)
-    if run.task.words is None and vectors != vectors_of(page):
-        raise UserError(f"vectors={vectors}: the model of task={run.task.name} has no word vectors")
-    chosen: dict[str, Any] = {}
-    if (vectors, run.vectors.source == "random") != (vectors_of(page), page.vectors.source == "random"):
-        chosen["vectors"] = vectors
-    if (callbacks := _callbacks(run)) != _callbacks(page):
-        chosen["callbacks"] = callbacks[0] if len(callbacks) == 1 else callbacks
-    if chosen:
-        given = "vectors" in chosen and places.page("vectors", vectors).is_file()
-        page = page_of(run, vectors if given else None, callbacks if "callbacks" in chosen else None)
-    changes = differences(*(relative(_compared(each)) for each in (run, page)))
-    if run.sets:  # whose size it is
-        changes.pop("task.words.size", None)
-    if "vectors" in chosen and vectors_of(page) != vectors:  # the files that were typed, of which no page says more
-        ours = "task.words.path", "task.words.size"
-        changes = {k: value for k, value in changes.items() if k not in ours and k.split(".")[0] != "vectors"}
-    if not run.baseline and _source(run) != run.scale.bilm:
-        chosen["bilm"] = "tuned" if isinstance(run.bilm, TunedConfig) else run.bilm.name
-    kept = {
-        key.replace("task.reader.data.", "task.data."): value  # where it is typed, and the reader's is taken from
-        for key, value in changes.items()
-        if not PATH_KEYS.fullmatch(key)
-    }
-    return dict(sorted({**kept, **chosen}.items()))
+    found = changed(run)
+    chosen = {key.partition("=")[0] for key in run.typed}
+    if "vectors" in chosen or FILE in found:
+        default = composing.page([f"task={run.task.name}", f"scale={run.scale.name}"], run.arm)
+        own = valid(VectorsConfig, OmegaConf.to_container(default.vectors, resolve=True))
+        label, scales = vectors_of(run), _label(own, _value(default, "task.words"))
+        if (label, run.vectors.source == "random") != (scales, own.source == "random"):
+            if run.task.words is None:
+                raise UserError(f"vectors={label}: the model of task={run.task.name} has no word vectors")
+            if FILE in found:  # of which no page says more
+                found = {k: v for k, v in found.items() if k != "task.words.size" and not k.startswith("vectors.")}
+            found["vectors"] = label
+    if "callbacks" in chosen:
+        named = sorted(name for name in changing(run) if places.page("callbacks", name).is_file())
+        found |= {"callbacks": named[0] if len(named) == 1 else named} if named else {}
+    if not run.baseline and source_of(run) != run.scale.bilm:
+        found["bilm"] = "tuned" if isinstance(run.bilm, TunedConfig) else run.bilm.name
+    return {key: found[key] for key in sorted(found) if key not in PLACES}
+
+
+def changed(run: RunConfig) -> dict[str, Any]:
+    """The keys that were typed and may change a result, with values other than those of the files, places included."""
+    page = composing.page(run.typed, run.arm)
+    keys = [key for key in typed_keys(run.typed) if matters(run, key)]
+    values = {key: (_value(run, key), _value(page, key)) for key in keys}
+    return {key: relative(ours) for key, (ours, theirs) in values.items() if relative(ours) != relative(theirs)}
+
+
+def typed_keys(overrides: Iterable[str]) -> list[str]:
+    """The dotted keys of values among overrides: `elmo.layers` of "elmo={layers:last}"."""
+    parsed = [each for each in map(composing.parse, overrides) if composing.is_value(each)]
+    return [key for each in parsed for key, value in flat({each.key_or_group: each.value()}).items() if value != {}]
+
+
+def matters(run: RunConfig, key: str) -> bool:
+    """Whether a result of the run may depend on a key: not on those of blocks that it does not use."""
+    first, _, rest = key.partition(".")
+    words = run.vectors.source
+    if (first in ("elmo", "bilm") and run.baseline) or (first == "vectors" and not (run.trains_vectors or run.sets)):
+        return False
+    if (key == "task.words.size" and run.sets) or (key == "task.words.trainable" and words == "random"):
+        return False  # the vectors say it
+    if first == "callbacks":
+        return rest.partition(".")[0] in changing(run)
+    block: Any = run
+    for part in key.split("."):
+        if isinstance(block, Keys):
+            field = fields(type(block)).get(part)
+            if field is None or (field.exclude and not field.json_schema_extra):
+                return False
+        block = _value(block, part)
+    return True
+
+
+def _value(node: Any, key: str) -> Any:
+    """The value of a dotted key; None if there is none."""
+    if OmegaConf.is_config(node):
+        found = OmegaConf.select(node, key)
+        return OmegaConf.to_container(found, resolve=True) if OmegaConf.is_config(found) else found
+    for part in key.split("."):
+        node = node.plain() if isinstance(node, Keys) else node
+        node = node.get(part) if isinstance(node, Mapping) else None
+    return node
 
 
 def own_files(config: Mapping[str, Any]) -> dict[str, str]:
@@ -80,37 +113,7 @@ def own_files(config: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _compared(run: RunConfig) -> dict[str, Any]:
-    """What a run is compared by with its page: all that its result depends on, and how its biLM is tuned."""
-    plain = relevant(run, whole=True)
-    if not run.baseline and isinstance(run.bilm, TunedConfig):  # these are part of a recipe in the run's identity
-        plain["bilm"] |= {"parent": run.bilm.parent, "tuning": identifying(run.bilm.tuning, whole=True)}
-    return plain
-
-
-def _callbacks(run: RunConfig) -> list[str]:
-    """The files in conf/callbacks/ of those callbacks on which its result depends, "none" if there are none."""
-    named = relevant(run).get("callbacks", {})
-    return sorted(name for name in named if places.page("callbacks", name).is_file()) or ["none"]
-
-
-def page_of(run: RunConfig, vectors: str | None = None, callbacks: Sequence[str] | None = None) -> RunConfig:
-    """What the configuration files alone give for a run's task, scale, arm and source of layers.
-
-    Args:
-        run: the run.
-        vectors: a file in conf/vectors/; None: the word vectors of the scale.
-        callbacks: files in conf/callbacks/; None: those of the task.
-    """
-    roots = tuple(getattr(run, place) for place in ROOTS)
-    chosen = {"task": run.task.name, "scale": run.scale.name, "arm": run.arm}
-    chosen |= {} if run.baseline else {"bilm": _source(run)}
-    chosen |= {"vectors": vectors} if vectors else {}
-    chosen |= {} if callbacks is None else {"callbacks": f"[{','.join(callbacks)}]"}
-    return _page(tuple(places.conf()), tuple(f"{key}={value}" for key, value in chosen.items()), roots)
-
-
-def _source(run: RunConfig) -> str:
+def source_of(run: RunConfig) -> str:
     """The file of the run's source of layers in conf/bilm/."""
     if isinstance(run.bilm, TunedConfig):
         return "tuned"
@@ -121,16 +124,11 @@ def _source(run: RunConfig) -> str:
 
 def vectors_of(run: RunConfig) -> str:
     """The name of its word vectors: of the choice, or of the file `task.words.path`; "random" if there are none."""
-    path = (run.task.words or {}).get("path") if run.vectors.source == "page" else None
-    if path is not None:
-        return Path(path).name
-    return "random" if run.vectors.source == "page" else run.vectors.label
+    return _label(run.vectors, run.task.words)
 
 
-@cache
-def _page(conf: tuple[Path, ...], chosen: tuple[str, ...], roots: tuple[str | None, ...]) -> RunConfig:
-    """The configuration that the files in `conf` alone give for a choice of them."""
-    cfg = pages.compose(chosen)
-    for place, root in zip(ROOTS, roots, strict=True):
-        cfg[place] = root
-    return schema.typed(cfg)
+def _label(vectors: VectorsConfig, words: Mapping[str, Any] | None) -> str:
+    if vectors.source != "page":
+        return vectors.label
+    path = (words or {}).get("path")
+    return "random" if path is None else Path(path).name

@@ -169,7 +169,7 @@ def missing_layers(run: RunConfig) -> list[str]:
     bilm = run.bilm.tuning.source if isinstance(run.bilm, TunedConfig) else run.bilm
     if run.baseline or bilm.maker:
         return []
-    files = {key: value for key, value in vars(bilm).items() if key in ("options", "weights", "path")}
+    files = {key: value for key, value in bilm.plain().items() if key in ("options", "weights", "path")}
     if unnamed := [key for key, place in files.items() if place is None]:
         give = " ".join(f"bilm.{key}=..." for key in unnamed)
         return [f"bilm={bilm.name} names no {' and no '.join(unnamed)}: give {give}, or arm=baseline"]

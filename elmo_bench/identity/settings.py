@@ -10,7 +10,6 @@ machine; a configuration file names the class that makes them as `maker`.
 from __future__ import annotations
 
 import copy
-import dataclasses
 import os
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -21,7 +20,7 @@ from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.configuration.composing import ROOTS
-from elmo_bench.configuration.schema import KEYS, Places, Plain, RunConfig, VectorSetConfig
+from elmo_bench.configuration.schema import Places, Plain, RunConfig, VectorSetConfig
 from elmo_bench.embedding.tables import locate
 from elmo_bench.layers import model_folder
 from elmo_bench.sources import pages as sources
@@ -105,28 +104,32 @@ def relevant(run: RunConfig, whole: bool = False) -> Plain:
     """
     plain: Plain = {
         "seed": run.seed,
-        "scale": identifying(run.scale, whole),
-        "task": identifying(run.task, whole),
+        "scale": run.scale.identifying(whole),
+        "task": run.task.identifying(whole),
     }
-    plain["elmo"] = {"where": "none"} if run.baseline else identifying(run.elmo, whole)
+    plain["elmo"] = {"where": "none"} if run.baseline else run.elmo.identifying(whole)
     if not run.baseline:
-        plain["bilm"] = identifying(run.bilm, whole)
+        plain["bilm"] = run.bilm.identifying(whole)
     if run.trains_vectors:
-        plain["vectors"] = identifying(run.vectors, whole)
+        plain["vectors"] = run.vectors.identifying(whole)
     if run.sets:  # otherwise task.words says it all
-        sets = {name: identifying(block) | _files(block, run.vectors_root) for name, block in run.vectors.sets.items()}
+        sets = {name: block.identifying() | _files(block, run.vectors_root) for name, block in run.vectors.sets.items()}
         plain["vectors"] = {"source": "sets", "sets": dict(sorted(sets.items()))}
-    plain["trainer"] = identifying(run.trainer, whole)
-    if changing := {name: block for name, block in run.callbacks.items() if block and _changes(block)}:
-        plain["callbacks"] = changing
+    plain["trainer"] = run.trainer.identifying(whole)
+    if callbacks := changing(run):
+        plain["callbacks"] = callbacks
     if run.fraction != 1:
         plain["fraction"] = run.fraction
     return {key: value for key, value in plain.items() if value != {}}
 
 
-def _changes(block: Any) -> bool:
-    """Whether a callback may change what is trained: all but those that only watch."""
-    return not (isinstance(block, dict) and str(block.get("_target_")).rpartition(".")[2] in WATCHING)
+def changing(run: RunConfig) -> Plain:
+    """The callbacks that may change what is trained: all but those that only watch."""
+    return {
+        name: block
+        for name, block in run.callbacks.items()
+        if block and not (isinstance(block, dict) and str(block.get("_target_")).rpartition(".")[2] in WATCHING)
+    }
 
 
 def _files(block: VectorSetConfig, root: str | None) -> Plain:
@@ -134,28 +137,6 @@ def _files(block: VectorSetConfig, root: str | None) -> Plain:
     vectors, words = locate(block, root) or (None, None)
     files = {"table": vectors, "words": words}
     return {key: str(path.absolute()) for key, path in files.items() if path is not None}
-
-
-def identifying(block: Any, whole: bool = False) -> Plain:
-    """The values of a typed block that a result depends on and, unless `whole`, that differ from the default."""
-    values: Plain = {}
-    for each in dataclasses.fields(block):
-        value = getattr(block, each.name)
-        if dataclasses.is_dataclass(value):
-            value = identifying(value, whole)
-        if each.metadata.get("beside"):
-            values |= value
-        elif each.metadata.get("identity", True) and (whole or value != default(each)):
-            values[KEYS.get(each.name, each.name)] = value
-    return values
-
-
-def default(each: dataclasses.Field) -> Any:
-    """The default of a field; {} for a nested block, as `identifying` gives for a block of defaults."""
-    if each.default_factory is not dataclasses.MISSING:
-        made = each.default_factory()
-        return {} if dataclasses.is_dataclass(made) else made
-    return each.default
 
 
 class Files:
@@ -227,7 +208,7 @@ def data_folder(data: Plain) -> Path | None:
     return Path(os.path.expanduser(Path(data.get("root") or "", data["folder"])))
 
 
-AROUND = ("hydra", "force", "debug", "table")  # keys that are no part of a stored configuration
+AROUND = ("hydra", "force", "debug", "table", "typed")  # keys that are no part of a stored configuration
 
 
 class Identity:
@@ -284,17 +265,6 @@ def relative(node: Any) -> Any:
     if isinstance(node, list):
         return [relative(value) for value in node]
     return f"<elsewhere>/{Path(node).name}" if isinstance(node, str) and os.path.isabs(node) else node
-
-
-def differences(one: Any, other: Any, prefix: str = "") -> Plain:
-    """Dotted keys at which two nested containers differ, with the value in the first."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        changed: Plain = {}
-        for name in sorted({*map(str, one), *map(str, other)}):
-            ours, theirs = ({str(key): value for key, value in each.items()}.get(name) for each in (one, other))
-            changed |= differences(ours, theirs, f"{prefix}{name}.")
-        return changed
-    return {} if one == other else {prefix.rstrip("."): one}
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -60,7 +60,7 @@ class BilmLayers:
 
     @property
     def settings(self) -> dict[str, Any]:
-        known = {"options": self.module.options.as_dict(), "state": self.module.state}
+        known = {"options": self.module.options.model_dump(mode="json"), "state": self.module.state}
         exact = self.module.precision == "fp32"
         return known if exact else {**known, "precision": self.module.precision}
 

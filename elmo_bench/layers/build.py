@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import pkgutil
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.configuration.schema import COMMON
+from elmo_bench.configuration.schema import COMMON, LayersConfig
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import LayersSource
 from elmo_bench.system.errors import UserError
@@ -30,14 +29,14 @@ def open_source(
     """Builds the source that a `bilm:` block names.
 
     Args:
-        block: a mapping or a dataclass: `_target_` is the dotted name of the source's class; keys not in `COMMON` are
+        block: a mapping or a typed block: `_target_` is the dotted name of the source's class; keys not in `COMMON` are
             its arguments.
         device: where the source computes; a cache is not moved with the model.
         cache_root: contains the cache in its folder `activations`.
         cached: read the layers from a cache if the source is cacheable.
         check_sha256: the required digest of the source.
     """
-    settings = dataclasses.asdict(block) if dataclasses.is_dataclass(block) else dict(block)  # type: ignore[arg-type]
+    settings = block.plain() if isinstance(block, LayersConfig) else dict(block)
     arguments = own_arguments(settings)
     source = source_class(settings["_target_"])(**arguments)
     if check_sha256 is not None and source.sha256 != check_sha256:

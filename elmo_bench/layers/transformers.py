@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.configuration.checks import one_of
+from elmo_bench.configuration.keys import valid
 from elmo_bench.layers import model_folder
 from elmo_bench.layers.source import Sentences
 from elmo_bench.nn.packing import budgeted, padded
@@ -151,7 +151,7 @@ class TransformersLayers:
     doubled_first_layer = False
 
     def __init__(self, path: str | PathLike[str], pooling: str = "first", token_budget: int = 4096):
-        one_of(pooling, "bilm.pooling", POOLINGS)
+        valid(Literal[*POOLINGS], pooling, "bilm.pooling")
         self.path, self.pooling, self.token_budget = expanded(path), pooling, token_budget
         self.sha256 = model_folder.sha256(self.path)
         self.module: Any = load_model(self.path)

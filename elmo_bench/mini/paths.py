@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from elmo_bench.configuration import checks
+from pydantic import Field
+
+from elmo_bench.configuration.keys import valid
 from elmo_bench.system.errors import UserError
 
 VERSION = 5  # of the generator; raised whenever the same seed gives different bytes
@@ -58,7 +60,7 @@ class Sizes:
             if not isinstance(numbers, Sequence) or len(numbers) != (1 if single else 3):
                 raise UserError(f"sizes.{key}={value}: three numbers are needed: of train, dev, test")
             for number in numbers:
-                checks.whole(number, f"sizes.{key}", LEAST.get(key, 1))
+                valid(Annotated[int, Field(ge=LEAST.get(key, 1))], number, f"sizes.{key}")
             values[key] = value if single else tuple(value)
         return cls(**values)
 

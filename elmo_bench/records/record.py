@@ -8,17 +8,66 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveInt, StringConstraints
 
 from elmo_bench.configuration import pages
+from elmo_bench.configuration.keys import shape, valid
 from elmo_bench.identity.arms import own_files
-from elmo_bench.records.shape import KEYS, RECORD, fault
+from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.hashing import fingerprint
 
 BILM = "elmo_bench.layers.bilm.BilmLayers"  # the source of layers that is ELMo
 DIGEST = re.compile("sha256:[0-9a-f]{64}")  # of a file, in settings
 Plain = dict[str, Any]
+Name = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_][a-zA-Z0-9_.+-]{0,99}$")]  # part of a path and of a page
+Id = Annotated[str, StringConstraints(pattern="^[0-9a-f]{16}$")]
+Number = Annotated[float, Field(ge=-1e12, le=1e12)]  # what can be drawn and squared
+Scores = dict[str, Number]  # percent; a task of one's own may have a metric with other bounds
+Figure = float | dict[str, float] | None  # of the paper: one, or one for each metric
+EPOCHS = shape(epoch=list[NonNegativeInt], updates=list[PositiveInt])
+
+
+def _with_epochs(history: Any) -> Any:
+    """The columns of a history, of which every run has two."""
+    return EPOCHS.model_validate(history) and history
+
+
+CONFIG = shape(  # what readers of records use of it
+    elmo=shape(where=str),
+    scale=shape(note=str, bilm=(str | None, None)),
+    task=shape(
+        monitor=str,
+        paper=(shape(baseline=(Figure, None), elmo=(Figure, None), elmo_deviation=(float | None, None)) | None, None),
+        batch=(shape(batch_size=(int | None, None)), None),
+        fit=(shape(epochs=(int | None, None)), None),
+        metric=(Plain | None, None),
+    ),
+    fraction=(float, 1.0),
+    trainer=(shape(devices=(int, 1)), None),
+    bilm=(shape(seen=(list[str], [])) | None, None),
+    vectors=(shape(source=str, sets=(dict[str, shape(name=str)], {})) | None, None),
+)
+RECORD = shape(  # the keys on disk, in their order
+    task=Name, scale=Name, arm=Literal["baseline", "elmo"], variant=shape(elmo=(Plain | None, None), vectors=(str, "")),
+    seed=NonNegativeInt, version=NonNegativeInt, run=Id, group=Id, metrics=shape(dev=Scores, test=Scores),
+    epoch=PositiveInt, epochs=PositiveInt, updates=NonNegativeInt, selected_updates=NonNegativeInt,
+    layer_weights=dict[str, list[list[Number]]], gamma=dict[str, list[Number]], seconds=NonNegativeFloat,
+    device_seconds=float, tokens_per_second=float, preparing=(dict[str, NonNegativeFloat], None),
+    peak_memory_mib=(NonNegativeInt, None), device_peak_memory_mib=(NonNegativeInt, None), parameters=NonNegativeInt,
+    bilm=shape(
+        name=str | None, sha256=str | None, parameters=(NonNegativeInt, None), token_bytes=(NonNegativeInt, None)
+    ),
+    data_sha256=str, generated_sha256=dict[str, str],
+    machine=shape(cpu=str, cores=int | None, threads=int, accelerator=str, gpu=(str, None)),
+    versions=dict[str, str], commit=str | None, dirty=bool | None, finished=str, checkpoint=str,
+    history=Annotated[dict[str, list[Number | None]], BeforeValidator(_with_epochs)],
+    settings=shape(seed=int, scale=Plain, task=Plain, bilm=(Plain, None)), config=CONFIG,
+    own_files=(dict[str, str], None), word_vectors=Plain | None,
+)  # fmt: skip
+KEYS = tuple(RECORD.model_fields)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,23 +254,23 @@ class Record(Started):
     def plain(self) -> Plain:
         """Its keys on disk, in their order."""
         known = {key: getattr(self, key) for key in KEYS}
-        return {key: value for key, value in known.items() if f"{key}?" not in RECORD or value is not None} | self.more
+        needed = RECORD.model_fields
+        return {key: each for key, each in known.items() if needed[key].is_required() or each is not None} | self.more
 
 
 def of(plain: Plain, path: Path | None = None) -> Record:
     """A record from its keys on disk. Earlier versions counted the epochs of `history` from 0.
 
     Raises:
-        ValueError: what is not of its type, or does not belong to the rest; in one line.
+        UserError: what is not of its type, or does not belong to the rest.
     """
-    if wrong := fault(plain, RECORD):
-        raise ValueError(wrong)
+    valid(RECORD, plain)
     known = {key: plain[key] for key in KEYS if key in plain}
     epochs = plain["history"]["epoch"]
     known["history"] = plain["history"] | {"epoch": [epoch + (0 in epochs) for epoch in epochs]}
     record = Record(**known, more={key: value for key, value in plain.items() if key not in known}, path=path)
     if misfit := _misfit(record):
-        raise ValueError(misfit)
+        raise UserError(misfit)
     return record
 
 
@@ -242,7 +291,7 @@ def _misfit(record: Record) -> str | None:
         "layer_weights have several lengths": len(layers) <= 1 and 0 not in layers,
         "a list of epochs has another length": {len(column) for column in columns} == {record.epochs},
         "epoch is beyond its epochs": record.epoch <= record.epochs,
-        f"history lacks {dev}": dev in record.history and fault(record.history[dev], [float]) is None,
+        f"history lacks {dev}": None not in record.history.get(dev, [None]),
     }
     return next((reason for reason, fits in belongs.items() if not fits), None)
 

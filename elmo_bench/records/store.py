@@ -92,7 +92,7 @@ def read(path: Path) -> Record:
     plain = read_sealed(path, "record", REMEDY, always=True)
     try:
         record = of(plain, path)
-    except ValueError as error:
+    except UserError as error:
         raise Misfit(f"not a record of a run: {error}; {REMEDY}", path) from None
     if (own := place("", record.scale, record.task, record.run)).parts[-4:] != path.absolute().parts[-4:]:
         raise Misfit(f"the record of another place, {own}; move or remove it", path)

@@ -9,24 +9,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from elmo_bench.records.shape import COUNT, NAME, NUMBER, Within, fault
+from pydantic import Field, NonNegativeInt
+
+from elmo_bench.configuration.keys import shape, valid
+from elmo_bench.records.record import Name, Number, Plain
 from elmo_bench.records.store import Misfit, fitting, in_lines
+from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.storage.hashing import fingerprint
 from elmo_bench.system.storage.json_text import read_sealed, sealed
 
 REMEDY = "restore it (git checkout), or remove it and make it again"
 LONG, SHARED = "long", "long, in common"  # quantities of the study `overlap`: long sentences; those of them in common
-CELL = {
-    "source": str, "quantity": str, "value": NUMBER, "layer?": COUNT, "minus?": COUNT, "split?": str, "low?": NUMBER,
-    "high?": NUMBER, "degrees?": Within(float, 1), "n?": COUNT, "clusters?": COUNT, "paper?": NUMBER, "text?": str,
-}  # fmt: skip
-STUDY = {
-    "scale": NAME, "study": NAME, "what": str, "note": str, "bilm": str, "table": (COUNT, None), "settings": dict,
-    "cells": [CELL],
-}  # fmt: skip
+CELL = shape(
+    source=str, quantity=str, value=Number, layer=(NonNegativeInt, None), minus=(NonNegativeInt, None), split=(str, ""),
+    low=(Number, None), high=(Number, None), degrees=(Annotated[float, Field(ge=1)], None), n=(NonNegativeInt, None),
+    clusters=(NonNegativeInt, None), paper=(Number, None), text=(str, ""),
+)  # fmt: skip
+STUDY = shape(
+    scale=Name, study=Name, what=str, note=str, bilm=str, table=NonNegativeInt | None, settings=Plain, cells=list[CELL],
+)  # fmt: skip
 DIGITS = 4  # after the point, of the numbers in a file
 
 
@@ -165,14 +169,15 @@ def read(path: Path) -> StudyRecord:
         UserError: it is damaged.
     """
     page = read_sealed(path, "study", REMEDY, always=True)
-    if wrong := fault(page, STUDY):
-        raise Misfit(f"not a study of this version: {wrong}; {REMEDY}", path)
-    known = [each.name for each in fields(StudyCell)]
-    cells = [StudyCell(**{key: cell[key] for key in known if key in cell}) for cell in page["cells"]]
+    try:
+        valid(STUDY, page)
+    except UserError as error:
+        raise Misfit(f"not a study of this version: {error}; {REMEDY}", path) from None
+    cells = [StudyCell(**{key: cell[key] for key in CELL.model_fields if key in cell}) for cell in page["cells"]]
     for cell in cells:
         if not cell.within:
             raise Misfit(f"the interval of {cell.quantity} of {cell.source} does not hold its value; {REMEDY}", path)
-    values: dict[str, Any] = {key: page[key] for key in STUDY}
+    values: dict[str, Any] = {key: page[key] for key in STUDY.model_fields}
     values["cells"] = cells
     record = StudyRecord(**values)
     if (own := record.place("")).parts[-4:] != path.absolute().parts[-4:]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -79,3 +80,19 @@ def _cell(text: str) -> str:
 def inert(markdown: str) -> str:
     """Markdown in which tags are shown as text: what records and studies say may be anything."""
     return re.sub("<(?=[a-zA-Z/!?])", "&lt;", markdown)
+
+
+def show(sections: Sequence[Section]) -> None:
+    """Prints the tables, without wrapping lines when the output is not a terminal."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+    for section in sections:
+        table = Table(*map(escape, section.header), title=escape(section.title), title_justify="left")
+        for row in section.rows:
+            table.add_row(*map(escape, row))
+        console.print(table)
+        for line in (section.note, *section.remarks):
+            console.print(line, markup=False, soft_wrap=True)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hydra._internal.utils import _locate
 from hydra.utils import instantiate
+from pydantic import NonNegativeFloat, PositiveInt
 
-from elmo_bench.configuration import checks
+from elmo_bench.configuration.keys import Share, valid
 from elmo_bench.configuration.schema import TaskConfig
 from elmo_bench.system.errors import UserError, as_typed
 from elmo_bench.system.terminal.console import choices
@@ -39,6 +40,7 @@ GIVEN = {
     "average": PassedArguments(0, ("device",)),
 }
 
+NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 NEEDED = "reader", "head", "metric"
 CHECKED_BY_USE = ("task.optimizer", "task.schedule", "task.average")  # of other libraries: see `rehearse`
 
@@ -66,24 +68,24 @@ def _check(place: str, block: Mapping[str, Any], given: PassedArguments | None) 
         signature = inspect.signature(_locate(str(target)))  # hydra.utils.get_object would also log its errors
     except Exception as error:  # whatever an import raises
         raise UserError(f"{place}._target_={target}: cannot be imported ({' '.join(str(error).split())})") from error
+    taken = signature.parameters
     positional, named, optional = given or PassedArguments()
-    named += tuple(name for name in optional if name in signature.parameters)
-    known = [name for name in _names(signature)[positional:] if name not in named]
+    named += tuple(name for name in optional if name in taken)
     keys = [key for key in block if not str(key).startswith("_")]
-    takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in signature.parameters.values())
-    for key in keys:
-        if key not in known and not takes_any:
-            there = choices(str(key), known) if known else "it takes no arguments"
-            raise UserError(f"{place}.{key}: {target} has no such argument; {there}")
-    if not place.startswith(CHECKED_BY_USE):
-        for key in keys:
-            if key in signature.parameters:
-                _check_numbers(f"{place}.{key}", block[key], str(signature.parameters[key].annotation))
+    whole = given is not None and "_args_" not in block
     try:
-        if given and "_args_" not in block:
-            signature.bind(*[None] * positional, **dict.fromkeys([*named, *keys]))
+        signature.bind_partial(*[None] * positional, **dict.fromkeys(keys))
+        if whole:
+            signature.bind(*[None] * positional, **dict.fromkeys(named), **dict.fromkeys(keys))
     except TypeError as error:
-        raise UserError(f"{place}: {target}: {error}") from error
+        if not (wrong := re.search("argument '(.*)'", str(error))):
+            raise UserError(f"{place}: {target}: {error}") from error
+        known = [name for name, each in taken.items() if each.kind in NAMED and name not in named][positional:]
+        there = choices(wrong[1], known) if known else "it takes no arguments"
+        raise UserError(f"{place}.{wrong[1]}: {target} has no such argument; {there}") from error
+    for key in keys:
+        if key in taken and not place.startswith(CHECKED_BY_USE):
+            _check_numbers(f"{place}.{key}", block[key], str(taken[key].annotation))
     for key, inner in _inner(block):
         _check(f"{place}.{key}", inner, None if inner.get("_partial_") else PassedArguments())
 
@@ -93,37 +95,15 @@ def _check_numbers(name: str, value: Any, annotation: str) -> None:
 
     A whole number is 1 or more, any other 0 or more, and below 1 if it is a dropout.
     """
-    whole, other = re.search(r"\bint\b", annotation), re.search(r"\bfloat\b", annotation)
-    if not (whole or other) or re.search(r"\bstr\b|Callable", annotation):
+    if not re.search(r"\b(int|float)\b", annotation) or re.search(r"\bstr\b|Callable", annotation):
         return
-    if isinstance(value, Mapping | list) and not re.search(r"Sequence|Mapping|list|tuple|dict", annotation):
-        raise UserError(f"{name}={as_typed(value)}: a single number is needed")
-    outer = re.sub(r"\w+\[.*\]", "", annotation)  # what is allowed besides a list
-    if isinstance(value, int | float) and not re.search(r"\b(int|float)\b", outer):
-        form = f"{{3: {value}}}" if re.search("Mapping|dict", annotation) else f"[{value}]"
-        raise UserError(f"{name}={value}: several numbers are needed, as {form}")
-    for each in _leaves(value):
-        if each is None and "None" in annotation:
-            continue
-        if other:
-            checks.number(each, name, 0, 1 if "dropout" in name.rpartition(".")[2] else None)
-        else:
-            checks.whole(each, name, 1)
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    """The values in lists and mappings, at any depth."""
-    if isinstance(value, Mapping | list | tuple):
-        for inner in value.values() if isinstance(value, Mapping) else value:
-            yield from _leaves(inner)
-    else:
-        yield value
-
-
-def _names(signature: inspect.Signature) -> list[str]:
-    """The arguments that can be passed by name."""
-    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return [name for name, each in signature.parameters.items() if each.kind in named]
+    dropout = "dropout" in name.rpartition(".")[2]
+    one: Any = (Share if dropout else NonNegativeFloat) if re.search(r"\bfloat\b", annotation) else PositiveInt
+    alone = re.sub(r"\w+\[.*\]", "", annotation)  # what is allowed besides a list or a mapping
+    for word, kind in ("Mapping|dict", dict[Any, one]), ("Sequence|list|tuple", list[one]):
+        if re.search(word, annotation) and not (isinstance(value, int | float) and re.search("int|float", alone)):
+            one = kind
+    valid(one | None if "None" in annotation else one, value, name)
 
 
 def _inner(block: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -175,6 +175,6 @@ def passes(run: RunConfig, batches: int) -> int:
     """
     if run.fraction == 1:
         return 1
-    together = run.trainer.devices * run.trainer.lightning.get("accumulate_grad_batches", 1)
+    together = run.trainer.devices * run.trainer.accumulate_grad_batches
     updates = run.task.fit.epochs * max(batches // together, 1)  # of all epochs, with one pass each
     return max(1, math.ceil(min(run.task.fit.least_updates / updates, 1 / run.fraction)))

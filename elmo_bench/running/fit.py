@@ -16,7 +16,7 @@ from lightning_fabric.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.callbacks import EarlyStopping, ProgressBar, RichProgressBar
 from pytorch_lightning.strategies import DDPStrategy
 
-from elmo_bench.configuration.schema import TaskConfig, TrainerConfig
+from elmo_bench.configuration.schema import LIGHTNING, TaskConfig, TrainerConfig
 from elmo_bench.nn.numerics import allow_tf32
 from elmo_bench.running import unfinished
 from elmo_bench.running.build import device_of
@@ -74,8 +74,7 @@ def make_trainer(
             enable_progress_bar=bool(bar) or theirs,
             enable_model_summary=False,
             enable_checkpointing=True,
-            **machine.lightning,
-            **machine.around,
+            **{name: getattr(machine, name) for name in LIGHTNING},
         )
     except (ValueError, TypeError, RuntimeError, MisconfigurationException) as error:
         raise UserError(f"callbacks or trainer: {error}") from error

@@ -83,7 +83,8 @@ def describe(run: RunConfig, identity: Identity, cfg: DictConfig) -> Description
     """What is known of a run before it starts."""
     machine.commit()  # read now, once: the code of a run is that of its start, whatever is pulled while it trains
     config: Any = OmegaConf.to_container(cfg, resolve=True)
-    config.pop("table", None)
+    for key in ("table", "typed"):
+        config.pop(key, None)
     return Description(identity, run.arm, variant(run), config, placeless(cfg))
 
 

@@ -39,7 +39,7 @@ def checked(run: RunConfig, folder: Path) -> Tracking:
     """The callbacks and loggers that were typed, once all that was typed is checked, before anything is prepared."""
     check_blocks(run.task)
     device = check_machine(run.trainer)
-    if (fewest := run.trainer.lightning.get("min_epochs", 0)) > (most := run.task.fit.epochs):
+    if (fewest := run.trainer.min_epochs or 0) > (most := run.task.fit.epochs):
         raise UserError(f"trainer.min_epochs={fewest}: more than task.fit.epochs={most}; lower it, or raise that")
     set_up(run.trainer)
     rehearse(run.task, device)

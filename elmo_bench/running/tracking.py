@@ -12,10 +12,11 @@ from typing import Any, NamedTuple, TypeVar
 import pytorch_lightning as pl
 from hydra.core.hydra_config import HydraConfig
 from hydra.utils import instantiate
+from pydantic import NonNegativeInt
 from pytorch_lightning.callbacks import Checkpoint, EarlyStopping
 from pytorch_lightning.loggers import CSVLogger, Logger
 
-from elmo_bench.configuration import checks
+from elmo_bench.configuration.keys import valid
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.identity.settings import Description
 from elmo_bench.records.record import Started
@@ -131,10 +132,10 @@ def check_watched(run: RunConfig, callbacks: Mapping[str, pl.Callback]) -> None:
             wrong = f"callbacks.{name}.monitor={monitor}: no such metric is logged"
             raise UserError(f"{wrong}; {choices(monitor, logged)}")
         if isinstance(each, EarlyStopping):
-            checks.whole(each.patience, f"callbacks.{name}.patience", 0)
+            valid(NonNegativeInt, each.patience, f"callbacks.{name}.patience")
             for key in ("min_delta", "stopping_threshold", "divergence_threshold"):
                 if (value := getattr(each, key)) is not None:
-                    checks.number(value, f"callbacks.{name}.{key}")
+                    valid(float, value, f"callbacks.{name}.{key}")
 
 
 def lightnings(callback: pl.Callback) -> bool:

@@ -83,7 +83,7 @@ def make(page: DataSet, root: Path, places: SourcePlaces) -> None:
     folders = {name: obtain(source, places) for name, source in page.sources.items()}
     if page.convert is not None:
         _write_texts(page, root, get_object(code.located(page.convert))(folders))
-    for name, origin in page.copy.items():
+    for name, origin in page.copied.items():
         source, _, path = origin.partition("/")
         _copy(folders[source] / path, root / name, page.files.get(name))
 

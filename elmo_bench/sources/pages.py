@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path, PurePosixPath
+from typing import Literal
 from urllib.parse import quote, urlsplit
 
-from omegaconf import MISSING, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import OmegaConf
+from pydantic import Field
 
+from elmo_bench.configuration.keys import Keys, Text, valid
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.places import CONF
 from elmo_bench.system.storage import yaml_text
 from elmo_bench.system.terminal.console import choices
 
-ROOTS = ("data_root", "models_root", "vectors_root")
 
-
-@dataclass
-class Source:
+class Source(Keys):
     """A repository at a commit (some of its files, or an archive of all), or a single file at an address.
 
     With neither, it is files of other data sets, which lie in the data folder or are made first.
     """
 
-    repository: str | None = None  # OWNER/NAME on GitHub
-    commit: str | None = None
-    files: dict[str, str] = field(default_factory=dict)  # path -> sha256 of the (unpacked) content: fetched one by one
-    members: list[str] = field(default_factory=list)  # patterns of paths in an archive; of a repository: fetched as one
-    url: str | None = None
-    sha256: str | None = None  # of the file at `url`; of a repository's members: of the list that sha256sum prints
+    repository: Text | None = None  # OWNER/NAME on GitHub
+    commit: Text | None = None
+    files: dict[str, str] = {}  # path -> sha256 of the (unpacked) content: fetched one by one
+    members: list[Text] = []  # patterns of paths in an archive; of a repository: fetched as one
+    url: Text | None = None
+    sha256: Text | None = None  # of the file at `url`; of a repository's members: of the list that sha256sum prints
     megabytes: int = 200  # the most that is fetched, and the most that is unpacked of it
 
     @property
@@ -77,36 +75,34 @@ class Source:
         return self.url or f"https://github.com/{self.repository} @ {self.commit}"
 
 
-@dataclass
-class Given:
+class Given(Keys):
     """Data that nobody may pass on: what to get, from whom, and how to tell that it is whole."""
 
-    get: str = MISSING
-    folder: str = MISSING  # below data_root
-    counts: dict[str, dict[str, int]] = field(default_factory=dict)  # of a file or folder: documents, sentences, tokens
+    get: Text
+    folder: Text  # below data_root
+    counts: dict[Text, dict[Text, int]] = {}  # of a file or folder: documents, sentences, tokens
 
 
-@dataclass
-class DataSet:
+class DataSet(Keys):
     """A configuration file of a data set."""
 
-    title: str = MISSING
-    scales: list[str] = MISSING
-    tasks: list[str] = field(default_factory=list)  # empty: of no task's own, fetched with task=all
-    licence: str = MISSING
-    changes: str = "none"  # what the files differ in from their source, as licences ask to say
-    root: str = "data_root"
-    sources: dict[str, Source] = field(default_factory=dict)
-    convert: str | None = None  # a function of the folders of the sources that returns the text of each file
-    copy: dict[str, str] = field(default_factory=dict)  # file -> SOURCE/path: taken as it is
-    files: dict[str, str] = field(default_factory=dict)  # file below the root -> sha256 of its (unpacked) content
+    title: Text
+    scales: list[Text]
+    tasks: list[Text] = []  # empty: of no task's own, fetched with task=all
+    licence: Text
+    changes: Text = "none"  # what the files differ in from their source, as licences ask to say
+    root: Literal["data_root", "models_root", "vectors_root"] = "data_root"
+    sources: dict[Text, Source] = {}
+    convert: Text | None = None  # a function of the folders of the sources that returns the text of each file
+    copied: dict[str, str] = Field(default={}, alias="copy")  # file -> SOURCE/path: taken as it is
+    files: dict[str, str] = {}  # file below the root -> sha256 of its (unpacked) content
     given: Given | None = None
-    settings: str = ""  # what a run at scale=paper is told, to use the files
+    settings: Text = ""  # what a run at scale=paper is told, to use the files
 
     @property
     def targets(self) -> list[str]:
         """The files that are made, below the root."""
-        return [*self.files, *(name for name in self.copy if name not in self.files)]
+        return [*self.files, *(name for name in self.copied if name not in self.files)]
 
 
 def load(folder: Path = CONF / "data") -> dict[str, DataSet]:
@@ -120,15 +116,7 @@ def load(folder: Path = CONF / "data") -> dict[str, DataSet]:
 
 @cache
 def _page(path: Path, changed: int) -> DataSet:
-    try:
-        merged = OmegaConf.merge(OmegaConf.structured(DataSet), yaml_text.read(path))
-        page = OmegaConf.to_object(merged)
-    except OmegaConfBaseException as error:
-        raise UserError(f"not a configuration file of a data set: {error}", path) from None
-    assert isinstance(page, DataSet)
-    if page.root not in ROOTS:
-        raise UserError(f"root: {choices(page.root, ROOTS)}", path)
-    return page
+    return valid(DataSet, OmegaConf.to_container(yaml_text.read(path), resolve=True), path=path)
 
 
 def makers(pages: Mapping[str, DataSet], source: Source) -> dict[str, DataSet]:

@@ -60,16 +60,16 @@ def batch_flops(options: Options, sentences: Sequence[Sequence[str]]) -> float:
 
 def encoder_flops(options: Options, words: Sequence[str]) -> float:
     """Convolutions over the windows with a character, and over one of padding only; highways; projection."""
-    n, p, k = options.n_filters, options.projection_dim, options.max_characters
+    n, p, k = options.char_cnn.n_filters, options.lstm.projection_dim, options.char_cnn.max_characters_per_token
     used = used_characters(character_table(words, k))
     total = 0.0
-    for width, number in options.filters:
+    for width, number in options.char_cnn.filters:
         windows = sum(min(int(characters) + 1, k - width + 1) for characters in used)
-        total += 2 * windows * width * options.char_dim * number
-    return total + len(words) * (options.n_highway * 4 * n * n + (2 * n * p if n != p else 0))
+        total += 2 * windows * width * options.char_cnn.embedding.dim * number
+    return total + len(words) * (options.char_cnn.n_highway * 4 * n * n + (2 * n * p if n != p else 0))
 
 
 def lstm_flops(options: Options) -> float:
     """For one token, in all layers and both directions: input, recurrent and projection products."""
-    p, c = options.projection_dim, options.dim
-    return 2 * options.n_layers * 2 * (2 * p * 4 * c + c * p)
+    p, c = options.lstm.projection_dim, options.lstm.dim
+    return 2 * options.lstm.n_layers * 2 * (2 * p * 4 * c + c * p)

@@ -149,7 +149,7 @@ def reference(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
     lengths = torch.tensor([len(sentence) + 2 for sentence in sentences])
     steps = int(lengths.max())
     rows = [[SENTENCE_BEGIN, *s, SENTENCE_END, *[""] * (steps - len(s) - 2)] for s in sentences]
-    table = character_table([word for row in rows for word in row], bilm.options.max_characters)
+    table = character_table([word for row in rows for word in row], bilm.options.char_cnn.max_characters_per_token)
     token = bilm.encoder(torch.from_numpy(table).long()).unflatten(0, (len(rows), steps))  # (B, T, P)
     forward = _direction(bilm, 0, token)
     turned = _turn(lengths, steps)[:, :, None].expand_as(token)
@@ -170,7 +170,7 @@ def _direction(bilm: BiLM, direction: int, x: Tensor) -> list[Tensor]:
     outputs = []
     for number, layer in enumerate(bilm.directions[direction]):  # type: ignore[arg-type]
         out = _lstm(layer, x)
-        x = out + x if number and bilm.options.use_skip_connections else out
+        x = out + x if number and bilm.options.lstm.use_skip_connections else out
         outputs.append(x)
     return outputs
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ EPOCH = 768_648_884  # tokens of the 1B Word Benchmark that the release read ten
 
 def batch_flops(options: Options, words: Sequence[str], tokens: int, negatives: int) -> float:
     """Products of one update, forward and backward, both directions: each distinct word once, no padding."""
-    softmax = 2 * 2 * tokens * options.projection_dim * negatives
+    softmax = 2 * 2 * tokens * options.lstm.projection_dim * negatives
     return PASSES * (encoder_flops(options, words) + tokens * lstm_flops(options) + softmax)
 
 
@@ -51,7 +50,7 @@ def speed(
         folder = Path(name)
         text = "".join(" ".join(sentence) + "\n" for sentence in sentences)
         (folder / "text.txt").write_text(text, encoding="utf-8")
-        recipe = replace(recipe, text=[("text.txt", None)], heldout=[], tokens=updates * size)
+        recipe = recipe.model_copy(update={"text": [("text.txt", None)], "heldout": [], "tokens": updates * size})
         trainer = Trainer(recipe, folder, folder / "run", 1e9, compile, device=device)
         given = [np.unique(np.concatenate([chunk.inputs for chunk in pair])) for pair in islice(trainer._chunks(), 20)]
         words = [[trainer.corpus.types[i] for i in types] for types in given]
@@ -90,7 +89,7 @@ def measured(
         overrides += ["recipe.rows=128", "recipe.vocabulary=65536", f"+recipe.words={VOCABULARY}"]
     recipe = make_recipe(pages.compose(overrides, "pretrain").recipe)
     if recipe.bfloat16 and not bfloat16_pays(place):
-        recipe = replace(recipe, bfloat16=False)
+        recipe = recipe.model_copy(update={"bfloat16": False})
     found = speed(recipe, sentences, updates, place, compile)
     peak = torch.cuda.max_memory_allocated(place) / 2**20 if place.type == "cuda" else peak_mib()
     hours = 10 * EPOCH / found["tokens_a_second"] / 3600

@@ -21,13 +21,14 @@ import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from pydantic import NonNegativeInt, PositiveInt
 
+from elmo_bench.configuration.keys import Keys, Text, valid
 from elmo_bench.records import store
 from elmo_bench.system import children, places
 from elmo_bench.system.errors import UserError, printable
@@ -47,32 +48,30 @@ NAMES = {"minutes": "timeout_min", "mem_gb": "mem_gb", "cpus_per_task": "cpus_pe
 # What a cluster is asked for: a file in conf/cluster/, changed by `cluster.KEY=VALUE`.
 
 
-@dataclass
-class JobSettings:
+class JobSettings(Keys):
     """One job; None leaves a key to the cluster's default."""
 
-    partition: str | None = None
-    account: str | None = None
-    qos: str | None = None
-    constraint: str | None = None
-    gres: str | None = None
-    gpus_per_node: int | None = None
-    cpus_per_task: int = 4
+    partition: Text | None = None
+    account: Text | None = None
+    qos: Text | None = None
+    constraint: Text | None = None
+    gres: Text | None = None
+    gpus_per_node: NonNegativeInt | None = None
+    cpus_per_task: PositiveInt = 4
     mem_gb: float | None = None
-    minutes: int = 720
-    setup: list[str] = field(default_factory=list)
+    minutes: PositiveInt = 720
+    setup: list[Text] = []
 
 
-@dataclass
-class ClusterSettings:
+class ClusterSettings(Keys):
     """The keys are explained in the configuration file, conf/cluster/slurm.yaml."""
 
-    at_once: int = 8
-    attempts: int = 5
-    warning: int = 90
-    options: dict[str, Any] = field(default_factory=dict)
-    run: JobSettings = field(default_factory=JobSettings)
-    prepare: JobSettings = field(default_factory=JobSettings)
+    at_once: PositiveInt = 8
+    attempts: PositiveInt = 5
+    warning: NonNegativeInt = 90
+    options: dict[str, Any] = {}
+    run: JobSettings = JobSettings()
+    prepare: JobSettings = JobSettings()
 
 
 def settings(name: str, changes: Sequence[str] = ()) -> ClusterSettings:
@@ -84,17 +83,8 @@ def settings(name: str, changes: Sequence[str] = ()) -> ClusterSettings:
     known, path = places.named("cluster"), places.page("cluster", name)
     if name not in known:
         raise UserError(f"on={name}: there is no such file in conf/cluster; {console.choices(name, ['local', *known])}")
-    page = yaml_text.read(path)
-    try:
-        merged = OmegaConf.merge(OmegaConf.structured(ClusterSettings), page, OmegaConf.from_dotlist(list(changes)))
-        found: Any = OmegaConf.to_object(merged)
-    except OmegaConfBaseException as error:
-        where = f"{', '.join(f'cluster.{one}' for one in changes)}: " if changes else ""
-        raise UserError(f"{where}{str(error).splitlines()[0]}", path) from error
-    for key in ("at_once", "attempts"):
-        if getattr(found, key) < 1:
-            raise UserError(f"cluster.{key}={getattr(found, key)}: a whole number from 1")
-    return found
+    merged = OmegaConf.merge(yaml_text.read(path), OmegaConf.from_dotlist(list(changes)))
+    return valid(ClusterSettings, OmegaConf.to_container(merged, resolve=True), "cluster", path=path)
 
 
 # What a job does.
@@ -276,7 +266,7 @@ def submit(
 
 
 def _parameters(cluster: ClusterSettings, job: JobSettings, name: str, after: str | None) -> dict[str, Any]:
-    asked = {NAMES.get(key, f"slurm_{key}"): value for key, value in asdict(job).items() if value not in (None, [])}
+    asked = {NAMES.get(key, f"slurm_{key}"): value for key, value in dict(job).items() if value not in (None, [])}
     options = {"requeue": True, "kill-on-invalid-dep": "yes", **cluster.options}
     return {
         **asked,

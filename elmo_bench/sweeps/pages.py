@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import Any
@@ -9,11 +10,11 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.configuration import schema
-from elmo_bench.configuration.composing import compose, parse
+from elmo_bench.configuration.composing import DATA, compose, parse
 from elmo_bench.configuration.pages import read
 from elmo_bench.configuration.tables import Setting, table
-from elmo_bench.identity.arms import PATH_KEYS, variant, vectors_of
-from elmo_bench.identity.settings import flat, relative, relevant
+from elmo_bench.identity.arms import PLACES, matters, variant, vectors_of
+from elmo_bench.identity.settings import flat, relative
 from elmo_bench.records.frame import normal
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -65,7 +66,7 @@ def seeds_of(point: Iterable[str]) -> list[int]:
 
 def is_file(key: str) -> bool:
     """Whether it says where data or word vectors lie: no part of a setting."""
-    return key.partition(".")[0] in ("task", "vectors") and PATH_KEYS.fullmatch(key) is not None
+    return key in DATA or re.fullmatch(r"vectors\.sets\..+\.words", key) is not None
 
 
 def _params(sweep: str) -> DictConfig:
@@ -91,7 +92,7 @@ def setting(overrides: Iterable[str]) -> Setting:
         found |= flat({override.key_or_group: relative(override.value())})
     if named := found.get("bilm.name") or found.get("bilm.path"):
         found["bilm"] = PurePath(str(named)).name
-    return {key: value for key, value in found.items() if value != {} and not PATH_KEYS.fullmatch(key)}
+    return {key: found[key] for key in found if found[key] != {} and not (key in PLACES or is_file(key))}
 
 
 def made(overrides: Sequence[str], task: str, scale: str) -> Setting:
@@ -108,7 +109,6 @@ def made(overrides: Sequence[str], task: str, scale: str) -> Setting:
         if console.explain(error) is None:
             raise
         return typed
-    known = {*flat(relevant(run, whole=True)), "fraction"}
-    said = {key: value for key, value in typed.items() if key in known}
+    said = {key: value for key, value in typed.items() if matters(run, key)}
     said |= {"vectors": vectors} if "vectors" in typed else {}
     return said | changes | ({"arm": "baseline"} if run.baseline else {})

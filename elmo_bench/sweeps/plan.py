@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
+
+from omegaconf import OmegaConf
 
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig
@@ -199,19 +200,20 @@ def _on_all(run: Planned) -> tuple[str, ...]:
 
 
 def _configs(points: Sequence[Point]) -> list[RunConfig]:
-    """The configurations of points that differ in their seed alone: the first and the last are composed.
+    """The configurations of points that differ in their seed alone: the first is composed.
 
-    Where these two differ in more than the seed, as a configuration file has `${seed}` somewhere, all are.
+    Where a configuration file or an override has `${seed}` somewhere, all are.
     """
-    first, last = (schema.typed(pages.compose(point.overrides)) for point in (points[0], points[-1]))
-    if _is_seed_of(last, first):
-        return [replace(first, seed=point.seed) for point in points]
-    return [schema.typed(pages.compose(point.overrides)) for point in points]
+    cfg = pages.compose(points[0].overrides)
+    first = schema.typed(cfg)
+    if "${seed}" in str(OmegaConf.to_container(cfg, resolve=False)):
+        return [first, *(schema.typed(pages.compose(point.overrides)) for point in points[1:])]
+    return [first.model_copy(update={"seed": point.seed}) for point in points]
 
 
 def _is_seed_of(other: RunConfig, first: RunConfig) -> bool:
     """Whether two runs differ in their seed alone."""
-    return replace(first, seed=other.seed) == other
+    return first.model_copy(update={"seed": other.seed}) == other
 
 
 def _named(points: Sequence[Point], configs: Sequence[RunConfig]) -> dict[Point, Planned]:

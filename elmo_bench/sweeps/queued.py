@@ -6,7 +6,6 @@ A submission has a folder, results/own/work/cluster/<time>: `submission.json`, a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -88,7 +87,8 @@ def _queue(plan: Plan, new: Sequence[Planned], root: Path, settings: ClusterSett
         attempts.append(Attempt(command, QueuedRun(folder, each.run, each.title, record), settings.attempts))
     runs = [attempt.run for attempt in attempts]
     write_text(folder / RUNS, "".join(f"{run.name}\n" for run in runs))
-    job = replace(settings.run, setup=[cluster.first_line(folder, settings.attempts), *settings.run.setup])
+    setup = [cluster.first_line(folder, settings.attempts), *settings.run.setup]
+    job = settings.run.model_copy(update={"setup": setup})
     try:
         jobs = cluster.submit(attempts, folder, settings, job, NAME, after)
     except UserError:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.configuration.checks import one_of
+from elmo_bench.configuration.keys import valid
 from elmo_bench.nn.crf import CRF
 from elmo_bench.nn.encoders import BiLSTM
 from elmo_bench.nn.feedforward import VariationalDropout
@@ -57,7 +57,7 @@ class TaggingHead(nn.Module):
         loss: str = "mean",
     ):
         super().__init__()
-        one_of(loss, "task.head.loss", ("mean", "sum"))
+        valid(Literal["mean", "sum"], loss, "task.head.loss")
         self.reduce = torch.sum if loss == "sum" else torch.mean
         self.labels = vocabularies["labels"].items
         self.dropout = VariationalDropout(dropout)

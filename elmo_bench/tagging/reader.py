@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from elmo_bench.configuration.checks import one_of
+from elmo_bench.configuration.keys import valid
 from elmo_bench.system.errors import UserError, notice
 from elmo_bench.tagging.sentences import KEYS, TaggedFiles, TaggedSentence
 from elmo_bench.task import Batch, Row
@@ -56,7 +56,7 @@ class TaggingReader(TextReader):
     char_limit: int = 50
 
     def __post_init__(self):
-        one_of(self.scheme, "task.reader.scheme", ("bioes", "iob2"))
+        valid(Literal["bioes", "iob2"], self.scheme, "task.reader.scheme")
         self.files = TaggedFiles(self.data, self.hub_tags)
         self.columns = self.files.source.columns
 

@@ -8,12 +8,13 @@ A head is what `predict` needs of a run's checkpoint. It names its biLM below `m
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from elmo_bench.configuration import pages, stored
 from elmo_bench.configuration.composing import ROOTS
+from elmo_bench.configuration.keys import shape, valid
+from elmo_bench.configuration.schema import Plain
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.system import places
@@ -43,13 +44,7 @@ def load(checkpoint: str, remedy: str = REMEDY, task: str | None = None) -> dict
         if file.read(2) != b"PK":  # as `torch.save` begins an archive
             raise UserError(f"not a checkpoint of elmo_bench, or damaged; {remedy}", checkpoint)
     saved = load_checkpoint(checkpoint, remedy)
-    try:
-        _check_parts(saved)
-    except (LookupError, TypeError, AttributeError, ValueError) as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise UserError(
-            f"not a checkpoint of elmo_bench: other parts, or of other types ({reason})", checkpoint
-        ) from None
+    _check_parts(saved, checkpoint)
     config = saved["hyper_parameters"]["config"]
     stored.check(config, checkpoint, task)
     if task not in (None, config["task"]["name"]):
@@ -64,22 +59,22 @@ def load(checkpoint: str, remedy: str = REMEDY, task: str | None = None) -> dict
     return saved
 
 
-def _check_parts(saved: Mapping[str, Any]) -> None:
-    """Raises an error of Python's if a part is missing or of another type than training gives it."""
+def _check_parts(saved: Any, checkpoint: str) -> None:
+    """Raises `UserError` if a part is missing or of another type than training gives it."""
     from torch import Tensor
 
-    config = saved["hyper_parameters"]["config"]
-    task, weights, vocabularies = config["task"], saved["state_dict"], saved["vocabularies"]
-    expected = {
-        dict: [config, task, config["elmo"], config["bilm"], weights, vocabularies, *saved.get("history", ())],
-        str: [task["name"], saved["bilm_sha256"] or "", *weights, *vocabularies],
-        Tensor: weights.values(),
-    }
-    for kind, parts in expected.items():
-        if wrong := [part for part in parts if not isinstance(part, kind)]:
-            raise TypeError(f"{type(wrong[0]).__name__} for {kind.__name__}")
-    for state in vocabularies.values():
-        Vocabulary.restore(state)
+    config = shape(task=shape(name=str), elmo=Plain, bilm=Plain)
+    parts = shape(
+        hyper_parameters=shape(config=config), state_dict=dict[str, Tensor], vocabularies=dict[str, Any],
+        bilm_sha256=str | None, history=(list[Plain], []),
+    )  # fmt: skip
+    try:
+        valid(parts, saved)
+        for state in saved["vocabularies"].values():
+            Vocabulary.restore(state)
+    except (UserError, LookupError, TypeError, AttributeError, ValueError) as error:
+        reason = f"not a checkpoint of elmo_bench: other parts, or of other types ({error})"
+        raise UserError(reason, checkpoint) from None
 
 
 FOLDER, HEAD, CARD = "heads", "head.ckpt", "card.json"

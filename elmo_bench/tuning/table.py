@@ -11,8 +11,7 @@ import numpy as np
 
 from elmo_bench.bilm.card import read_card
 from elmo_bench.configuration.schema import RunConfig
-from elmo_bench.identity.arms import page_of, variant
-from elmo_bench.identity.settings import relative
+from elmo_bench.identity.arms import changed
 from elmo_bench.records import store, studies
 from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.reporting.statistics.groups import in_words
@@ -59,11 +58,8 @@ def write(runs: Sequence[RunConfig]) -> StudyRecord:
 
 def _changes(run: RunConfig, card: Mapping[str, Any]) -> dict[str, Any]:
     """How a task's tuning differs from that of the scale's files; of other data, also a digest of the whole recipe."""
-    page = page_of(run)
-    ours, theirs = (each.task.data for each in (run, page))
-    data = {f"task.data.{key}": relative(value) for key, value in ours.items() if value != theirs.get(key)}
-    recipe = {key: value for key, value in variant(run).items() if key.startswith(("bilm.tuning.", "task.data."))}
-    return recipe | data | ({TEXT: card["key"]} if data else {})
+    found = {key: value for key, value in changed(run).items() if key.startswith(("bilm.tuning.", "task.data."))}
+    return found | ({TEXT: card["key"]} if any(key.startswith("task.data.") for key in found) else {})
 
 
 def _earlier(path: Path) -> list[StudyCell]:

@@ -20,8 +20,9 @@ from elmo_bench.bilm.corpus import Corpus, TextSource
 from elmo_bench.bilm.lm import has_softmax, read_lm, softmax_files
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.run import is_of, pretrain
+from elmo_bench.configuration.keys import valid
 from elmo_bench.configuration.schema import Places, TunedConfig, TuningConfig
-from elmo_bench.identity.settings import Files, identifying, maker
+from elmo_bench.identity.settings import Files, maker
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text, limits
 from elmo_bench.system.storage.files import write_text
@@ -86,10 +87,9 @@ def _recipe(
         for key in ("lr", "softmax_lr", "warmup", "rows", "steps", "negatives", "clip", "dropout", "bfloat16", "seed")
     }
     options, weights = (str(path.absolute()) for path in parent)
-    return Recipe(
-        options=json_text.read(options), parent=(options, weights), text=[(TRAIN, None)], heldout=[(DEV, None)],
-        tokens=(epochs or tuning.epochs) * text.size(), **{**same, **changes},
-    )  # fmt: skip
+    files = {"options": json_text.read(options), "parent": (options, weights)}
+    read = {"text": [(TRAIN, None)], "heldout": [(DEV, None)], "tokens": (epochs or tuning.epochs) * text.size()}
+    return valid(Recipe, {**files, **read, **same, **changes}, "recipe")
 
 
 def _train(
@@ -183,7 +183,7 @@ class TunedBilm:
         """The numbers, the text as the task's reader makes it, and the parent's files or own recipe."""
         text = {**self.tuning.reader, **(self.tuning.text or {})}
         parent = self._files() if self.parent is None else self.parent.recipe()
-        return {"tuned": VERSION, **identifying(self.tuning), "text": text, "parent": parent}
+        return {"tuned": VERSION, **self.tuning.identifying(), "text": text, "parent": parent}
 
     def make(self, force: bool = False) -> Path:
         """The folder of the tuned biLM."""

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from pydantic import PositiveInt
 
-from elmo_bench.configuration.checks import whole
+from elmo_bench.configuration.keys import valid
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import conll2012
@@ -61,7 +62,7 @@ class CorefReader(TextReader):
     char_limit: int = 50
 
     def __post_init__(self):
-        whole(self.max_sentences, "task.reader.max_sentences", least=1)
+        valid(PositiveInt, self.max_sentences, "task.reader.max_sentences")
 
     def load(self, part: Part = WHOLE) -> DatasetDict:
         """Reads all splits and makes the vocabularies.

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
 
-from elmo_bench.configuration.checks import one_of
+from elmo_bench.configuration.keys import valid
 from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage import json_text
 from elmo_bench.task import Batch, Row
@@ -88,7 +88,7 @@ class SquadReader(TextReader):
     window: int = 1000
 
     def __post_init__(self):
-        one_of(self.sequence, "task.reader.sequence", ("sentence", "paragraph"))
+        valid(Literal["sentence", "paragraph"], self.sequence, "task.reader.sequence")
         self.source = DataSource(self.data, "task.data.train=FILE and test=FILE", native=is_release)
         self.columns = self.source.columns
         self.off_borders: dict[str, list[str]] = {}

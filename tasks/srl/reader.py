@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
+from pydantic import PositiveInt
 
-from elmo_bench.configuration.checks import one_of, whole
+from elmo_bench.configuration.keys import valid
 from elmo_bench.system.errors import UserError, notice
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import conll2012, documents, tags
@@ -66,8 +67,8 @@ class SrlReader(TextReader):
 
     def __post_init__(self):
         self.every, self.chosen = self.data.get("every", 1), self.data.get("predicates", "all")
-        one_of(self.chosen, "task.data.predicates", ("all", "verbs"))
-        whole(self.every, "task.data.every", least=1)
+        valid(Literal["all", "verbs"], self.chosen, "task.data.predicates")
+        valid(PositiveInt, self.every, "task.data.every")
 
     def load(self, part: Part = WHOLE) -> DatasetDict:
         """Reads all splits and makes the vocabularies.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.configuration.checks import one_of
+from elmo_bench.configuration.keys import valid
 from elmo_bench.nn.attention import SelfAttentivePooling, masked_max, masked_mean, masked_min, masked_softmax
 from elmo_bench.nn.encoders import BiLSTM
 from elmo_bench.nn.feedforward import probabilities
@@ -64,7 +64,7 @@ class Sst5Head(nn.Module):
         output_elmo: str = "encoded",
     ):
         super().__init__()
-        one_of(output_elmo, "task.head.output_elmo", ("encoded", "raw"))
+        valid(Literal["encoded", "raw"], output_elmo, "task.head.output_elmo")
         self.embedding_dropout = nn.Dropout(embedding_dropout)
         self.pre_encode = nn.Sequential(nn.Linear(input_size, pre_encode), nn.ReLU(), nn.Dropout(pre_encode_dropout))
         self.encoder = BiLSTM(pre_encode, hidden)

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
+from pydantic import PositiveInt
 
-from elmo_bench.configuration.checks import one_of, whole
+from elmo_bench.configuration.keys import valid
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.task import Batch, Row
@@ -61,10 +62,10 @@ class Sst5Reader(TextReader):
     unescape: bool = True
 
     def __post_init__(self):
-        one_of(self.phrases, "task.reader.phrases", PHRASES)
+        valid(Literal[*PHRASES], self.phrases, "task.reader.phrases")
         self.train_sentences = self.data.get("train_sentences")
         if self.train_sentences is not None:
-            whole(self.train_sentences, "task.data.train_sentences", least=1)
+            valid(PositiveInt, self.train_sentences, "task.data.train_sentences")
         self.source = DataSource(self.data, keys=self.keys)
         self.columns = self.source.columns
 

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from elmo_bench.analysis import neighbours
 from elmo_bench.analysis.neighbours import Query, search
-from elmo_bench.commands.analysis import neighbours as neighbours_command
+from elmo_bench.commands.analysis import Neighbours
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.records import studies
 from elmo_bench.reporting.tables.tables import of_study
@@ -72,13 +72,13 @@ def arguments(source, sentences, tmp_path):
 
 
 def test_one_word_is_looked_up_and_not_recorded(arguments, tmp_path, call):
-    _, out, _ = call(neighbours_command, *arguments, "word=ban", "sentence=the ban [x] .")
+    _, out, _ = call(Neighbours, *arguments, "word=ban", "sentence=the ban [x] .")
     assert "the [ban] [x] ." in out
     assert not (tmp_path / "analysis").exists()
 
 
 def test_the_table_has_a_row_for_each_query_and_layer(arguments, tmp_path, call):
-    call(neighbours_command, *arguments)
+    call(Neighbours, *arguments)
     (study,) = studies.read_all(tmp_path)
     assert len(of_study(study).rows) == 3 * len(study.settings["queries"])
     assert {cell.n for cell in study.cells if cell.quantity == "same word"} == {3}
@@ -93,7 +93,7 @@ def test_the_table_has_a_row_for_each_query_and_layer(arguments, tmp_path, call)
     ],
 )  # fmt: skip
 def test_wrong_queries_are_one_line(arguments, given, match, refused):
-    assert match in refused(neighbours_command, *arguments, *given)
+    assert match in refused(Neighbours, *arguments, *given)
 
 
 def test_a_corpus_of_columns_ends_at_its_bound(tmp_path):

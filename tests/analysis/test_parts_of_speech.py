@@ -6,7 +6,7 @@ from hydra.errors import HydraException
 
 from elmo_bench.analysis import pos, settings
 from elmo_bench.analysis.settings import PosConfig
-from elmo_bench.commands.analysis import pos as pos_command
+from elmo_bench.commands.analysis import Pos
 from elmo_bench.records import studies
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
@@ -127,7 +127,7 @@ def test_the_table_has_every_layer_and_both_tag_sets(path, bilm, tmp_path, call)
     data = [f"{split}={path}" for split in ("train", "dev", "test")]
     arguments = [*overrides(tmp_path), *data, "controls=[]", "epochs=2", "seeds=2"]
     (tmp_path / "glove.6B.50d.txt").write_text("she" + " 0.5" * 50 + "\ngo" + " 0.25" * 50 + "\n", encoding="utf-8")
-    _, out, _ = call(pos_command, *arguments)
+    _, out, _ = call(Pos, *arguments)
     (study,) = studies.read_all(tmp_path)
     assert [cell.source for cell in study.cells] == ["glove.6B.50d"] * 2 + ["toy"] * 8
     assert [(cell.layer, cell.minus, cell.paper) for cell in study.cells if cell.quantity == "XPOS"][1:] == [
@@ -145,7 +145,7 @@ def test_another_source_than_a_bilm_is_not_held_against_the_paper(path, tmp_path
     source = ["bilm=transformers", f"bilm.path={tiny_bert.write(tmp_path / 'bert')}", "bilm.name=mine"]
     data = [f"{split}={path}" for split in ("train", "dev", "test")]
     how = ["controls=[]", "vectors=null", "epochs=1", "seeds=1"]
-    call(pos_command, *overrides(tmp_path)[:5], *source, *data, *how)
+    call(Pos, *overrides(tmp_path)[:5], *source, *data, *how)
     (study,) = studies.read_all(tmp_path)
     assert [(cell.source, cell.layer, cell.minus) for cell in study.cells] == [("mine", i, None) for i in range(3)] * 2
     assert {cell.paper for cell in study.cells} == {None}
@@ -155,8 +155,8 @@ def test_another_source_than_a_bilm_is_not_held_against_the_paper(path, tmp_path
     ("typed", "said"),
     [
         ("sentence=5", "sentence: there is no such key; did you mean sentences?"),
-        ("sentences=x", "sentences=x: a whole number is needed"),
-        ("lr=0", "lr=0.0: a number above 0 is needed"),
+        ("sentences=x", "sentences=x: should be a valid integer"),
+        ("lr=0", "lr=0: should be greater than 0"),
         ("scale=nope", "scale=nope: there is no such scale"),
     ],
 )

@@ -13,7 +13,7 @@ from elmo_bench.analysis import senses
 from elmo_bench.analysis.senses import Instance, SenseSentence, read_columns, read_mini, read_xml
 from elmo_bench.analysis.study import Score
 from elmo_bench.analysis.wsd import Means, _first, counted, disambiguate, f1, first_sense, means, nearest, scores
-from elmo_bench.commands.analysis import wsd as wsd_command
+from elmo_bench.commands.analysis import Wsd
 from elmo_bench.records import studies
 from elmo_bench.reporting.tables.tables import in_words, of_study
 from elmo_bench.system.errors import UserError
@@ -268,7 +268,7 @@ def arguments(tmp_path):
 
 @pytest.mark.slow
 def test_the_table_is_recorded_once_and_in_the_report(arguments, tmp_path, call):
-    call(wsd_command, *arguments)
+    call(Wsd, *arguments)
     (path,) = (tmp_path / "analysis" / "open" / "wsd").glob("*.json")
     record, content = json.loads(path.read_text()), path.read_bytes()
     (study,) = studies.read_all(tmp_path)
@@ -279,10 +279,10 @@ def test_the_table_is_recorded_once_and_in_the_report(arguments, tmp_path, call)
     assert {cell.clusters for cell in study.cells if cell.n} == {1}  # both sentences stand in one document
     assert set(record["settings"]["data_sha256"]) == {"train", "test"}
     assert len(record["sha256"]["toy"]) == 64
-    _, out, _ = call(wsd_command, *arguments)
+    _, out, _ = call(Wsd, *arguments)
     assert path.read_bytes() == content
     assert "layer 2" in out
-    call(wsd_command, *arguments, "sentences=1")
+    call(Wsd, *arguments, "sentences=1")
     assert len(list(path.parent.glob("*.json"))) == 2
 
 
@@ -296,17 +296,17 @@ def test_the_table_is_recorded_once_and_in_the_report(arguments, tmp_path, call)
     ],
 )  # fmt: skip
 def test_wrong_arguments_are_one_line_and_nothing_is_written(arguments, tmp_path, changed, match, refused):
-    assert match in refused(wsd_command, *arguments, changed)
+    assert match in refused(Wsd, *arguments, changed)
     assert not (tmp_path / "analysis").exists()
 
 
 def test_a_key_that_the_inventory_lacks_ends_the_command(arguments, tmp_path, refused):
     path = write(tmp_path / "index.sense", f"{BANK[0]} 08420278 1 20\n{BANK[1]} 09213565 2 25\n")
-    line = refused(wsd_command, *arguments, f"inventory={path}")
+    line = refused(Wsd, *arguments, f"inventory={path}")
     assert "a.tsv:4: the sense key have%2:40:00:: is not in index.sense" in line
 
 
 def test_what_the_paper_scale_lacks_is_one_message(tmp_path, call):
-    _, _, said = call(wsd_command, "scale=paper", f"data_root={tmp_path}", f"models_root={tmp_path}")
+    _, _, said = call(Wsd, "scale=paper", f"data_root={tmp_path}", f"models_root={tmp_path}")
     for name in ("semcor.data.xml", "ALL.gold.key.txt", "index.sense", "weights.hdf5"):
         assert name in said

@@ -1,6 +1,5 @@
 """Every folder of tasks/ keeps the contract of elmo_bench/task.py, on small generated data."""
 
-import dataclasses
 import importlib
 import json
 from functools import cache
@@ -71,7 +70,7 @@ def batch_of(loaded, split="train", size=6) -> Batch:
 
 def model(loaded, where="none"):
     run, reader, _ = loaded
-    run = dataclasses.replace(run, elmo=dataclasses.replace(run.elmo, where=where))
+    run = run.model_copy(update={"elmo": run.elmo.model_copy(update={"where": where})})
     torch.manual_seed(1)
     return build(run, reader, None if where == "none" else FakeBiLM())
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from datasets import ClassLabel, Dataset, Features, Value
 
-from elmo_bench.commands.compare.score import COMMAND
-from elmo_bench.commands.compare.score import score as score_files
+from elmo_bench.commands.compare import Score
+from elmo_bench.commands.compare import score as score_files
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.trained.prediction import read_rows
@@ -145,10 +145,10 @@ def test_columns_of_other_names_are_named_in_all_commands(tmp_path, task, form):
 def test_keys_are_typed_after_score_as_after_train():
     given = ["task=snli", "gold=a", "predictions=b", "+task.data.labels={e: entailment, 0: neutral}",
              "task.data.columns.premise=theirs"]  # fmt: skip
-    assert COMMAND.parse(given)["data"] == {
+    assert Score.parse(given).data == {
         "labels": {"e": "entailment", 0: "neutral"}, "columns": {"premise": "theirs"}
     }  # fmt: skip
-    assert COMMAND.parse(given[:3])["data"] == {}
+    assert Score.parse(given[:3]).data == {}
 
 
 def test_an_unknown_key_is_refused_by_score(tmp_path):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.encoder import character_table
-from elmo_bench.commands.use import embed
+from elmo_bench.commands.use import Embed, embed
 from elmo_bench.system.errors import UserError
 from tests.reference_bilm import PLAIN, STRANGE, Files, ReferenceBiLM, near, write_random
 
@@ -56,8 +56,8 @@ def test_embed_says_that_lines_of_one_group_carry_nothing(small, tmp_path, call)
     options, weights = small
     (tmp_path / "text.txt").write_text("a boat\na cat\n")
     given = f"options={options} weights={weights} input={tmp_path}/text.txt output={tmp_path}/out.hdf5 state=carry"
-    assert "every line began from zeros, for all are one group; group=1 carries" in call(embed, *given.split())[2]
-    assert "began from zeros" not in call(embed, *given.split(), "group=1")[2]
+    assert "every line began from zeros, for all are one group; group=1 carries" in call(Embed, *given.split())[2]
+    assert "began from zeros" not in call(Embed, *given.split(), "group=1")[2]
 
 
 def test_every_part_of_the_architecture_is_felt(tmp_path):
@@ -190,13 +190,13 @@ def test_the_numpy_reference_meets_the_stored_activations(stored_activations):
 
 
 def test_the_index_of_an_embedded_text_is_not_kept_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(embed, "_encoded", lambda bilm, texts: [torch.zeros(3, 1, 2) for _ in texts])
+    monkeypatch.setattr("elmo_bench.commands.use._encoded", lambda bilm, texts: [torch.zeros(3, 1, 2) for _ in texts])
     peaks = []
     for lines in (64, 640):
         text = tmp_path / f"{lines}.txt"
         text.write_text("".join(f"{i} {'w' * 5000}\n" for i in range(lines)))
         tracemalloc.start()
-        embed.embed(None, text, tmp_path / "layers.hdf5", group=16)  # type: ignore[arg-type]
+        embed(None, text, tmp_path / "layers.hdf5", group=16)  # type: ignore[arg-type]
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         with h5py.File(tmp_path / "layers.hdf5") as file:

@@ -1,6 +1,5 @@
 """A biLM's files are those that its card names, or nothing opens them."""
 
-import dataclasses
 import json
 import random
 from pathlib import Path
@@ -13,7 +12,7 @@ from elmo_bench.bilm.card import CARD, FILES, check_files, check_folder, read_ca
 from elmo_bench.bilm.lm import BidirectionalLM, load_lm
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining.run import export
-from elmo_bench.commands.use import embed
+from elmo_bench.commands.use import Embed
 from elmo_bench.configuration import pages, schema
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.mini.bilm import MiniBilm
@@ -113,7 +112,7 @@ def test_a_command_says_it_in_one_line(folder, tmp_path, refused):
     weights = folder / "weights.hdf5"
     weights.write_bytes(flipped(weights.read_bytes(), random.Random(2)))
     given = f"options={folder}/options.json weights={weights} input={tmp_path}/in.txt output={tmp_path}/out.hdf5"
-    assert refused(embed, *given.split()).startswith(f"error: {weights}: damaged or changed")
+    assert refused(Embed, *given.split()).startswith(f"error: {weights}: damaged or changed")
     assert not (tmp_path / "out.hdf5").exists()
 
 
@@ -124,7 +123,7 @@ def test_a_mini_biLM_that_is_damaged_or_of_another_recipe_is_trained_again(tmp_p
     def pretrain(recipe, root, work, output, *rest):
         made.append(output)
         write(output)
-        write_card(output, {"recipe": json.loads(json.dumps(dataclasses.asdict(recipe))), "sha256": {}})
+        write_card(output, {"recipe": recipe.model_dump(mode="json"), "sha256": {}})
 
     monkeypatch.setattr("elmo_bench.bilm.pretraining.run.pretrain", pretrain)
     page = schema.typed(pages.compose(["task=ner", f"scale.folder={tmp_path}"]))

@@ -18,10 +18,10 @@ SENTENCES = ["a cart passed the gate".split(), ["rain"], [], "the gate was open 
 def naive_token(bilm: BiLM, word: str) -> Tensor:
     """(P,), with all characters and every window."""
     encoder = bilm.encoder
-    ids = torch.from_numpy(character_table([word], bilm.options.max_characters)).long()  # (1, K)
+    ids = torch.from_numpy(character_table([word], bilm.options.char_cnn.max_characters_per_token)).long()  # (1, K)
     x = encoder.characters.weight[ids].transpose(1, 2)
     y = torch.cat([F.conv1d(x, c.weight, c.bias)[0].max(dim=-1).values for c in encoder.convolutions])  # type: ignore
-    y = torch.tanh(y) if bilm.options.activation == "tanh" else F.relu(y)
+    y = torch.tanh(y) if bilm.options.char_cnn.activation == "tanh" else F.relu(y)
     for highway in encoder.highways:
         gate = torch.sigmoid(highway.carry(y))  # type: ignore[operator]
         y = gate * F.relu(highway.transform(y)) + (1 - gate) * y  # type: ignore[operator]
@@ -48,7 +48,7 @@ def naive_layers(bilm: BiLM, sentence: list[str], starts: list) -> tuple[Tensor,
         for number, layer in enumerate(stack):  # type: ignore[arg-type]
             outputs, h, c = naive_lstm(layer, xs, *starts[direction][number])
             end.append((h.detach(), c.detach()))
-            residual = number > 0 and bilm.options.use_skip_connections
+            residual = number > 0 and bilm.options.lstm.use_skip_connections
             xs = [out + x for out, x in zip(outputs, xs, strict=True)] if residual else outputs
             layers.append(torch.stack(xs[::-1] if direction else xs))
         halves.append(torch.stack(layers))
@@ -58,7 +58,7 @@ def naive_layers(bilm: BiLM, sentence: list[str], starts: list) -> tuple[Tensor,
 
 def naive_starts(bilm: BiLM) -> list:
     """Zeros, or for "warm" the state after empty sentences; without gradients."""
-    sizes = bilm.options.projection_dim, bilm.options.dim
+    sizes = bilm.options.lstm.projection_dim, bilm.options.lstm.dim
     starts = [[tuple(map(torch.zeros, sizes)) for _ in stack] for stack in bilm.directions]  # type: ignore[arg-type]
     for _ in range(8 if bilm.state == "warm" else 0):
         starts = naive_layers(bilm, [], starts)[1]

@@ -14,9 +14,9 @@ import pytest
 import torch
 
 from elmo_bench.bilm import BiLM, frozen
-from elmo_bench.bilm.frozen import CompiledDirections, FrozenLSTM
-from elmo_bench.bilm.lstm import Directions, ProjectedLSTM, State
-from elmo_bench.commands.use import embed
+from elmo_bench.bilm.frozen import CompiledDirections, Directions, FrozenLSTM
+from elmo_bench.bilm.lstm import ProjectedLSTM, State
+from elmo_bench.commands.use import Embed
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.nn.kernels import library
 from elmo_bench.nn.kernels.library import Factors
@@ -320,7 +320,7 @@ def test_embed_states_how_far_bfloat16_is_from_float32(halved, tmp_path, monkeyp
     source.write_text("\n".join(map(" ".join, PLAIN)) + "\n")
     arguments = f"options={options} weights={weights} input={source} output={output} precision=bf16"
     monkeypatch.setattr(sys, "argv", ["embed", *arguments.split()])
-    embed.main()
+    Embed.start()
     assert re.search(r"bf16: the first \d+ lines differ from fp32 by at most 0\.0\d+\n$", capfd.readouterr().err)
 
 

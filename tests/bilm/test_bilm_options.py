@@ -40,7 +40,12 @@ def test_options_are_read_as_they_were_written(tmp_path):
         "dropout": 0.1, "all_clip_norm_val": 10.0,
     }  # fmt: skip
     options = Options.parse(release)
-    assert (options.n_filters, options.dim, options.projection_dim, options.cell_clip) == (2048, 4096, 512, 3.0)
+    assert (options.char_cnn.n_filters, options.lstm.dim, options.lstm.projection_dim, options.lstm.cell_clip) == (
+        2048,
+        4096,
+        512,
+        3.0,
+    )
     options.write(tmp_path / "options.json")
     assert Options.read(tmp_path / "options.json") == options
     written = json.loads((tmp_path / "options.json").read_text())
@@ -52,7 +57,7 @@ def test_options_are_read_as_they_were_written(tmp_path):
 def test_no_clip_is_written_in_two_ways(tmp_path):
     for nothing in (None, 0):
         options = Options.read(write_random(tmp_path, cell_clip=nothing, proj_clip=nothing).options)
-        assert (options.cell_clip, options.proj_clip) == (None, None)
+        assert (options.lstm.cell_clip, options.lstm.proj_clip) == (None, None)
 
 
 def write_options(path: Path, content: dict | str | bytes) -> None:
@@ -106,7 +111,7 @@ def test_wrong_options_are_named(official, key, values):
         options[section][name] = value
         official.write_text(json.dumps(options))
         message = error_of(official)
-        named = repr(name) in message or (name == "embedding" and "'dim'" in message)
+        named = f"{section}.{name}" in message or f"{section}: {name}" in message
         assert named or "not readable JSON" in message, message
 
 
@@ -114,9 +119,9 @@ def test_missing_options_are_named(official):
     whole = json.loads(official.read_text())
     for section, name in (("lstm", "dim"), ("char_cnn", "filters"), ("char_cnn", "embedding")):
         write_options(official, {key: {k: v for k, v in whole[key].items() if k != name} for key in whole})
-        assert repr(name) in error_of(official)
+        assert f"no value for {section}.{name}" in error_of(official)
         write_options(official, {key: value for key, value in whole.items() if key != section})
-        assert repr(section) in error_of(official)
+        assert f"no value for {section}" in error_of(official)
 
 
 # Keys that are not of the release, and values that only its training uses.
@@ -152,7 +157,7 @@ def test_a_misspelt_option_is_never_ignored(official, section, key, nearest):
     where[key] = where.get(nearest, 1)
     for _ in range(2):  # beside the right one, and in its place
         write_options(official, options)
-        assert f"unknown option {key!r}" in (message := error_of(official))
+        assert f"{key}: there is no such key" in (message := error_of(official))
         assert f"did you mean {nearest}?" in message
         where.pop(nearest, None)
 
@@ -161,20 +166,20 @@ def test_a_misspelt_option_is_never_ignored(official, section, key, nearest):
 def test_what_only_training_uses_is_checked_too(official, key):
     whole = json.loads(official.read_text())
     wrong = {
-        bool: (1, 0, "true", None, [True]),
+        bool: ("true", None, [True]),
         int: (True, 1.5, "1", None, [], -1, 10**400, float("nan")),
         float: (True, "1", None, {"dim": 3}, -0.1, float("nan"), float("inf")),
     }
     for value in wrong[type(TRAINING[key])]:
         write_options(official, json.dumps(whole | TRAINING | {key: value}))
         message = error_of(official)
-        assert repr(key) in message or "not readable JSON" in message  # NaN, or a number of 400 digits
+        assert key in message or "not readable JSON" in message  # NaN, or a number of 400 digits
 
 
 @pytest.mark.parametrize(("key", "value"), [("bidirectional", False), ("share_embedding_softmax", True)])
 def test_a_model_that_is_no_character_biLM_is_refused(official, key, value):
     write_options(official, json.loads(official.read_text()) | {key: value})
-    assert repr(key) in error_of(official)
+    assert f"{key}=" in error_of(official)
 
 
 def test_a_key_that_occurs_twice_is_refused(official):

@@ -276,7 +276,7 @@ def test_garbled_weights_load_or_are_refused(made, tmp_path, edits):
     garbled = Files(made.options, tmp_path / "garbled.hdf5")
     garbled.weights.write_bytes(content)
     try:
-        assert BiLM.from_files(*garbled).options.dim == 12
+        assert BiLM.from_files(*garbled).options.lstm.dim == 12
     except UserError as error:
         assert error.path == garbled.weights  # noqa: PT017
 

@@ -13,9 +13,8 @@ from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.corpus import Corpus, TextSource
 from elmo_bench.bilm.lm import BidirectionalLM, load_lm
 from elmo_bench.bilm.pretraining.run import export
-from elmo_bench.commands.bilm import perplexity
-from elmo_bench.commands.use import compare
-from elmo_bench.commands.use.embed import embed
+from elmo_bench.commands.bilm import Perplexity
+from elmo_bench.commands.use import Compare, embed
 from elmo_bench.system.errors import UserError
 from tests.reference_bilm import Files, ReferenceBiLM, write_random
 
@@ -48,7 +47,7 @@ def arguments(bilm: Files, **given) -> list[str]:
 
 def test_the_command_gives_the_perplexity_of_the_biLM_from_zeros(bilm, text, call):
     """That of `lm.perplexity`, which tests/bilm/pretraining/test_lm.py compares with plain NumPy."""
-    code, out, _ = call(perplexity, *arguments(bilm, text=text))
+    code, out, _ = call(Perplexity, *arguments(bilm, text=text))
     assert code == 0
     measured = json.loads(out)
     lm, words = load_lm(bilm.weights.parent)
@@ -70,7 +69,7 @@ def test_layers_that_are_not_finite_are_not_written(tmp_path):
 
 def test_what_has_no_perplexity_is_one_line(bilm, text, tmp_path, refused):
     def said(**changes) -> str:
-        return refused(perplexity, *arguments(bilm, **{"text": text, **changes}))
+        return refused(Perplexity, *arguments(bilm, **{"text": text, **changes}))
 
     (tmp_path / "empty.txt").write_text("\n")
     assert "no sentence" in said(text=tmp_path / "empty.txt")
@@ -89,7 +88,7 @@ FIRST, SECOND = "the boat came in", "no boat was seen and the boat sank"
 
 
 def test_a_word_in_two_sentences(bilm, call):
-    code, out, _ = call(compare, *arguments(bilm, word="boat", first=FIRST, second=SECOND, second_at=2))
+    code, out, _ = call(Compare, *arguments(bilm, word="boat", first=FIRST, second=SECOND, second_at=2))
     assert code == 0
     reference = ReferenceBiLM(bilm)
     first, second = (
@@ -127,4 +126,4 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
 )
 def test_what_cannot_be_compared_is_one_line(bilm, refused, changes, message):
     given = {"word": "boat", "first": FIRST, "second": SECOND, **changes}
-    assert message in refused(compare, *arguments(bilm, **given))
+    assert message in refused(Compare, *arguments(bilm, **given))

@@ -7,13 +7,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from elmo_bench.commands.run import reproduce, train
-from elmo_bench.commands.use import predict
+from elmo_bench.commands.run import Reproduce, Train, check_flags
+from elmo_bench.commands.use import Predict
 from elmo_bench.configuration import pages, schema
 from elmo_bench.running.blocks import check_blocks
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 from elmo_bench.trained.heads import load
+from elmo_bench.trained.prediction import predict
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("bench")]
 WRONG = [
@@ -33,8 +34,8 @@ WRONG = [
     (["hydra/sweeper=optuna"], "hydra/sweeper=optuna: type sweeper=optuna"),
 ]
 WRONG_TOO = [
-    (["elmo.where=inptu"], "elmo.where=inptu: choose from none, input, output, both"),
-    (["seed=abc"], "seed=abc: a whole number is needed"),
+    (["elmo.where=inptu"], "elmo.where=inptu: should be 'none', 'input', 'output' or 'both'; did you mean input?"),
+    (["seed=abc"], "seed=abc: should be a valid integer"),
     (["+sed=3"], "sed: there is no such key; did you mean seed?"),
     (["data_root=/no/such"], "/no/such: no such folder"),
     (["scale=huge"], "scale=huge: there is no such scale; choose from mini, open, paper"),
@@ -47,40 +48,43 @@ WRONG_TOO = [
     (["task.data=train.txt"], "task.data=train.txt: a block of keys is needed, as task.data.train=FILE"),
     (["logger.wandb.project=x"], "choose the block first, as in logger=wandb"),
     (["+elmo.foo=1"], "elmo.foo: there is no such key"),
-    (["elmo.finetune=true"], "elmo.finetune=True: choose from none, joint"),
-    (["elmo.layer_norm=batch"], "elmo.layer_norm=batch: choose from false, paper, token"),
-    (["elmo.dropout=1.0"], "elmo.dropout=1.0: a number of 0 or more and below 1"),
-    (["elmo.lambda=-1"], "elmo.lambda=-1.0: a number of 0 or more is needed"),
-    (["seed=-1"], "seed=-1: a whole number from 0"),
-    (["trainer.threads=0"], "trainer.threads=0: a whole number from 1"),
+    (["elmo.finetune=true"], "elmo.finetune=true: should be 'none' or 'joint'"),
+    (["elmo.layer_norm=batch"], "elmo.layer_norm=batch: should be false, 'paper' or 'token'"),
+    (["elmo.dropout=1.0"], "elmo.dropout=1.0: should be less than 1"),
+    (["elmo.lambda=-1"], "elmo.lambda=-1: should be greater than or equal to 0"),
+    (["seed=-1"], "seed=-1: should be greater than or equal to 0"),
+    (["trainer.threads=0"], "trainer.threads=0: should be greater than or equal to 1"),
     (
         ["bilm=none"],
         "bilm=none names no options and no weights: give bilm.options=... bilm.weights=..., or arm=baseline",
     ),
-    (["elmo.dropout=much"], "elmo.dropout=much: a number is needed"),
-    (["task.fit.epochs=2.5"], "task.fit.epochs=2.5: a whole number is needed"),
-    (["task.fit.epochs=null"], "task.fit.epochs=null: a value is needed"),
-    (["task.batch.batch_size=0"], "task.batch.batch_size=0: a whole number from 1"),
-    (["elmo=3"], "elmo=3: a block of keys is needed"),
+    (["elmo.dropout=much"], "elmo.dropout=much: should be a valid number"),
+    (["task.fit.epochs=2.5"], "task.fit.epochs=2.5: should be a valid integer"),
+    (["task.fit.epochs=null"], "task.fit.epochs=null: should be a valid integer"),
+    (["task.batch.batch_size=0"], "task.batch.batch_size=0: should be greater than 0"),
+    (["elmo=3"], "elmo=3: should be a block of keys"),
     (["+bilm.stat=zero"], "bilm.stat: there is no such key; did you mean state?"),
     (["+task.fit.epoch=3"], "task.fit.epoch: there is no such key; did you mean epochs?"),
     (["scale=paper"], "task=toy has no data for scale=paper; it offers scale=open"),
-    (["force=maybe"], "force=maybe: choose from true, false"),
+    (["force=maybe"], "force=maybe: should be a valid boolean"),
     (["data_root=null"], "scale=open needs data_root=FOLDER"),
     (["task.data.dev=gone.txt"], "toy/gone.txt: no such file"),
     (["task.data.folder=tyo"], "tyo: no such folder"),
     (["bilm.weights=null"], "bilm=custom names no weights"),
-    (["trainer.accelerator=tpu"], "trainer.accelerator=tpu: choose from auto, cpu, gpu, cuda, mps"),
-    (["trainer.precision=transformer-engine"], "trainer.precision=transformer-engine: choose from 32-true, bf16-mixed"),
-    (["trainer.precision=8"], "trainer.precision=8: choose from"),
+    (["trainer.accelerator=tpu"], "trainer.accelerator=tpu: should be 'auto', 'cpu', 'gpu', 'cuda' or 'mps'"),
+    (
+        ["trainer.precision=transformer-engine"],
+        "trainer.precision=transformer-engine: should be '32-true', ",
+    ),
+    (["trainer.precision=8"], "trainer.precision=8: should be"),
     (["batch_size=4"], "batch_size: there is no such key; did you mean task.batch.batch_size?"),
     (["epochs=2"], "epochs: there is no such key; did you mean task.fit.epochs"),
     (["dropout=0.2"], "dropout: there is no such key; did you mean elmo.dropout"),
     (["bilm.weights=/no/such.hdf5"], "/no/such.hdf5: no such file: the weights of bilm=custom"),
 ]
 WRONG_TO_REPRODUCE = [
-    (["seeds=0"], "seeds=0: a whole number"),
-    (["jobs=0"], "jobs=0: a whole number"),
+    (["seeds=0"], "seeds=0: should be greater than or equal to 1"),
+    (["jobs=0"], "jobs=0: should be greater than or equal to 1"),
     (["seed=3"], "give seeds=N"),
     (["elmo.lamda=3"], "elmo.lamda: there is no such key; did you mean lambda?"),
     (["elmo.where"], "key=value"),
@@ -94,15 +98,15 @@ def composed() -> None:
     launch.train(pages.compose(sys.argv[1:]))
 
 
-COMPOSED = SimpleNamespace(__name__="train", COMMAND=train.COMMAND, main=composed)
+COMPOSED = SimpleNamespace(__name__="train", main=lambda: console.report(composed, Train.again))
 
 
 @pytest.mark.parametrize(
     ("command", "arguments", "message"),
     [
-        *((train, *case) for case in WRONG),
+        *((Train, *case) for case in WRONG),
         *((COMPOSED, *case) for case in WRONG_TOO),
-        *((reproduce, *case) for case in WRONG_TO_REPRODUCE),
+        *((Reproduce, *case) for case in WRONG_TO_REPRODUCE),
     ],
     ids=[" ".join(arguments) for arguments, _ in WRONG + WRONG_TOO + WRONG_TO_REPRODUCE],
 )
@@ -166,12 +170,18 @@ def test_keys_of_open_blocks_are_arguments_of_what_they_name(refused, bench, mon
     assert not bench.results.joinpath("runs").exists()
 
 
-@pytest.mark.parametrize(("argument", "form"), [("task.head.hidden=32", "[32]"), ("task.chars.filters=32", "{3: 32}")])
+@pytest.mark.parametrize(
+    ("argument", "form"),
+    [
+        ("task.head.hidden=32", "a list, as [a,b]"),
+        ("task.chars.filters=32", "a mapping, as {key: value}"),
+    ],
+)
 def test_a_single_number_where_several_are_needed_is_named(argument, form):
     run = schema.typed(pages.compose(["task=ner", "scale=mini", argument]))
     with pytest.raises(UserError) as error:
         check_blocks(run.task)
-    assert str(error.value) == f"{argument}: several numbers are needed, as {form}"
+    assert str(error.value) == f"{argument}: should be {form}"
 
 
 def test_debug_shows_the_traceback(call, bench):
@@ -184,7 +194,7 @@ def test_debug_shows_the_traceback(call, bench):
 @pytest.mark.usefixtures("stand_in")
 def test_a_sweep_runs_on_past_a_bad_point(call, bench):
     changes = ("task.fit.epochs=1", "elmo.layers=last,7")
-    status, out, err = call(train, "-m", *bench.overrides(*changes))
+    status, out, err = call(Train, "-m", *bench.overrides(*changes))
     assert status == 2
     assert err.count("error: ") == 1
     assert "elmo.layers=7: the biLM's layers are 0 (tokens) to 2" in err
@@ -199,7 +209,7 @@ def test_relative_places_are_those_of_the_folder_in_which_it_was_typed(call, ben
     typed = [text.replace(f"{bench.folder}/", "") for text in bench.overrides("task.fit.epochs=1")]
     typed += ["+task.words.path=vectors.txt"]
     assert not any(str(bench.folder) in text for text in typed)
-    status, _, err = call(train, *flags, *typed, "hydra.job.chdir=true", "hydra.run.dir=swept/one")
+    status, _, err = call(Train, *flags, *typed, "hydra.job.chdir=true", "hydra.run.dir=swept/one")
     assert status == 0, err
     (record,) = (bench.results / "runs/open/toy").glob("*.json")
     stored = load(str(bench.results / json.loads(record.read_text())["checkpoint"]), task="toy")
@@ -241,7 +251,7 @@ def lines(path, *rows):
 def test_predictions_come_in_the_order_of_the_input(call, model, tmp_path):
     sentences = [["ba"], ["de", "gi", "ko", "lu", "ba", "zz"], ["gi", "gi"]]
     source = lines(tmp_path / "in.jsonl", *({"tokens": s} for s in sentences))
-    status, out, err = call(predict, "task=toy", model, f"input={source}", f"output={tmp_path}/out.jsonl")
+    status, out, err = call(Predict, "task=toy", model, f"input={source}", f"output={tmp_path}/out.jsonl")
     assert status == 0, err
     assert out == ""
     answers = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
@@ -249,10 +259,10 @@ def test_predictions_come_in_the_order_of_the_input(call, model, tmp_path):
     assert [len(answer["prediction"]) for answer in answers] == [1, 6, 2]
     for sentence, answer in zip(sentences, answers, strict=True):  # each alone gives the same
         one = lines(tmp_path / "one.jsonl", {"tokens": sentence})
-        predict.predict(model.partition("=")[2], str(one), f"{tmp_path}/one.out", task="toy")
+        predict(model.partition("=")[2], str(one), f"{tmp_path}/one.out", task="toy")
         assert json.loads((tmp_path / "one.out").read_text()) == answer
     lines(source)
-    assert call(predict, "task=toy", model, f"input={source}", f"output={tmp_path}/none.jsonl")[0] == 0
+    assert call(Predict, "task=toy", model, f"input={source}", f"output={tmp_path}/none.jsonl")[0] == 0
     assert (tmp_path / "none.jsonl").read_text() == ""
 
 
@@ -264,7 +274,7 @@ def test_predictions_come_in_the_order_of_the_input(call, model, tmp_path):
 def test_a_malformed_line_is_named_and_nothing_is_written(call, model, tmp_path, bad, message):
     source = tmp_path / "in.jsonl"
     source.write_text('{"tokens": ["ba"]}\n' + bad + "\n")
-    status, _, err = call(predict, "task=toy", model, f"input={source}", f"output={tmp_path}/out.jsonl")
+    status, _, err = call(Predict, "task=toy", model, f"input={source}", f"output={tmp_path}/out.jsonl")
     assert (status, err.count("\n")) == (2, 1)
     assert f"in.jsonl:2: {message}" in err
     assert not list(tmp_path.glob("*out.jsonl*"))
@@ -275,24 +285,24 @@ def test_predict_refuses_other_weights_and_other_files(call, shared_bench, model
     rest = [f"input={source}", f"output={tmp_path}/out.jsonl"]
     for name, content in (("other", "4"), ("moved", (shared_bench.folder / "weights").read_text())):
         (tmp_path / name).write_text(content)
-    _, _, err = call(predict, "task=toy", model, f"bilm.weights={tmp_path}/other", *rest)
+    _, _, err = call(Predict, "task=toy", model, f"bilm.weights={tmp_path}/other", *rest)
     assert "other bilm.state=warm" in err
     assert "not the weights that the model was trained with" in err
-    status, _, err = call(predict, "task=toy", model, f"bilm.weights={tmp_path}/moved", *rest)
+    status, _, err = call(Predict, "task=toy", model, f"bilm.weights={tmp_path}/moved", *rest)
     assert status == 0, err
-    for accelerator, message in (("tpu", "choose from"), ("mps", "torch finds none on this machine")):
-        status, _, err = call(predict, "task=toy", model, f"trainer.accelerator={accelerator}", *rest)
+    for accelerator, message in (("tpu", "should be"), ("mps", "torch finds none on this machine")):
+        status, _, err = call(Predict, "task=toy", model, f"trainer.accelerator={accelerator}", *rest)
         assert status == 2 or torch.backends.mps.is_available()
         assert f"trainer.accelerator={accelerator}: {message}" in err or torch.backends.mps.is_available()
-    _, _, err = call(predict, f"checkpoint={source}", *rest)
+    _, _, err = call(Predict, f"checkpoint={source}", *rest)
     assert "in.jsonl: not a checkpoint of elmo_bench" in err
-    _, _, err = call(predict, "checkpoint=/no/such.ckpt", *rest)
+    _, _, err = call(Predict, "checkpoint=/no/such.ckpt", *rest)
     assert "/no/such.ckpt: no such checkpoint" in err
 
 
 def test_flags_may_stand_between_overrides(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["train", "task=ner", "-m", "seed=1,2", "--cfg", "job", "arm=baseline"])
-    train._check_flags()
+    check_flags()
     assert sys.argv == ["train", "task=ner", "seed=1,2", "arm=baseline", "-m", "--cfg", "job"]
 
 

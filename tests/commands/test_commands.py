@@ -9,33 +9,37 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Annotated, ClassVar, Literal
 
 import h5py
 import pytest
-from omegaconf import OmegaConf
+from pydantic import Field
 
 from elmo_bench import __main__, __version__
 from elmo_bench.commands import completion
+from elmo_bench.commands.analysis import OfStudies
+from elmo_bench.commands.command import (
+    COMMANDS,
+    HEADINGS,
+    Command,
+    Examples,
+    File,
+    Folder,
+    HelpSection,
+    command,
+    printed,
+)
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal.command import (
-    Argument,
-    Choice,
-    Command,
-    HelpSection,
-    flag,
-    printed,
-    whole,
-)
 from tests.conftest import PATIENCE
 from tests.drill import documents
 
 pytestmark = pytest.mark.slow
 
-OWN = list(__main__.COMMANDS)
+OWN = list(COMMANDS)
 
 
 def console_command(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -57,22 +61,18 @@ def python(*arguments: str, cwd: Path | None = None, **environment: str) -> subp
 def test_alone_it_lists_every_command_with_a_line():
     done = console_command()
     assert (done.returncode, done.stderr) == (0, "")
-    for heading, commands in __main__.HEADINGS.items():
+    for heading, names in HEADINGS.items():
         assert f"\n{__main__.TITLES.get(heading, heading)}:\n" in done.stdout
-        for name, summary in commands.items():
-            assert re.search(rf"^  {re.escape(name)} +{re.escape(summary)}", done.stdout, re.MULTILINE)
+        for name in names:
+            assert re.search(rf"^  {re.escape(name)} +{re.escape(__main__.summary(name))}", done.stdout, re.MULTILINE)
     assert console_command("--help").stdout == done.stdout
 
 
-def command(name: str) -> Command:
-    """The help text of a command, from its module."""
-    return importlib.import_module(__main__.module(name)).COMMAND
-
-
 def test_every_command_is_listed():
-    files = [path for path in (places.PACKAGE / "commands").glob("*/*.py") if path.stem not in ("__init__", "usage")]
-    names = [__main__.module(name) for name in OWN]
-    assert sorted(f"elmo_bench.commands.{path.parent.name}.{path.stem}" for path in files) == sorted(names)
+    listed = {command(name) for name in COMMANDS}
+    rooms = [importlib.import_module(f"elmo_bench.commands.{heading}") for heading in HEADINGS]
+    classes = {each for room in rooms for each in vars(room).values() if isinstance(each, type)}
+    assert {each for each in classes if issubclass(each, Command) and each.page and each is not OfStudies} == listed
 
 
 def test_the_version_is_that_of_the_project():
@@ -110,7 +110,7 @@ def test_tab_offers_arguments_values_and_files(line, found, tmp_path, monkeypatc
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv(completion.LINE, f"elmo-bench {line}")
     monkeypatch.setattr(sys, "argv", ["elmo-bench", "-sc", "query=bash"])
-    completion.main(__main__.COMMANDS, __main__.module)
+    completion.main()
     assert capsys.readouterr().out == " ".join(found) + "\n"
 
 
@@ -122,8 +122,9 @@ def test_every_command_has_help_and_imports_nothing_heavy_for_it():
     probe = """
 import contextlib, io, json, sys
 from elmo_bench import __main__
+from elmo_bench.commands.command import COMMANDS
 texts = {}
-for i, name in enumerate(__main__.COMMANDS):
+for i, name in enumerate(COMMANDS):
     sys.argv = ["elmo-bench", name, "task=ner", ("--help", "-h")[i % 2]]
     with contextlib.redirect_stdout(io.StringIO()) as text:
         __main__.main()
@@ -144,17 +145,11 @@ print(json.dumps([texts, heavy]))
 
 
 def test_a_run_has_every_key_with_its_default():
-    text = command("train").help()
+    text = command("train").help("train")
     for line in ("elmo.lambda=0.0 ", "elmo.where=input ", "task.fit.epochs=VALUE ", "trainer.threads=null "):
         assert f"\n  {line}" in text
     assert "\n  logger.wandb.project=elmo_bench" in text  # of a block that may be null
     assert "(none, input, output, both)" in text
-    cfg = pages.compose()
-    for argument in command("train").arguments:
-        if argument.default is not None:
-            value = OmegaConf.select(cfg, argument.name)
-            shown = value.name if argument.name in ("task", "scale") else "none" if value == {} else value
-            assert argument.default == shown, argument.name
 
 
 LOADED = """
@@ -205,34 +200,50 @@ def test_help_errors_recorded_runs_and_scores_load_nothing_that_trains(tmp_path)
 # Declarations.
 
 
-def declared(**changes) -> Command:
-    arguments = (
-        Argument("gold", "right answers", value="FILE"),
-        Argument("group", "lines at once", 8, parse=whole(1, 99)),
-        Argument("state", "at first", "warm", parse=Choice("zero", "warm")),
-        Argument("write", "keep", False, parse=flag),
-        Argument("root", "where", None, "FOLDER"),
-    )
-    return Command(arguments, **changes)
+class Declared(Command):
+    """Do x.
+
+    A note.
+    """
+
+    examples: ClassVar[Examples] = {"gold=g": "scores g"}
+    gold: File
+    """right answers"""
+    group: Annotated[int, Field(ge=1, le=99)] = 8
+    """lines at once"""
+    state: Literal["zero", "warm"] = "warm"
+    """at first"""
+    write: bool = False
+    """keep"""
+    root: Folder | None = None
+    """where"""
+
+    @classmethod
+    def sections(cls):
+        return [HelpSection("More", [("a", "b")])]
+
+
+def parsed(*arguments: str):
+    return Declared.parse(arguments).model_dump(exclude={"debug", "typed"})
 
 
 def test_arguments_are_parsed_with_their_defaults():
     defaults = {"gold": "g", "group": 8, "state": "warm", "write": False, "root": None}
-    assert declared().parse(["gold=g"]) == defaults
+    assert parsed("gold=g") == defaults
     given = ["gold=a=b", "group=9", "write=true", "root=r", "state=zero", "debug=true"]
-    assert declared().parse(given) == {"gold": "a=b", "group": 9, "state": "zero", "write": True, "root": "r"}
+    assert parsed(*given) == {"gold": "a=b", "group": 9, "state": "zero", "write": True, "root": "r"}
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("group=0", "group=0: a whole number from 1 to 99"),
-        ("group=x", "group=x: a whole number from 1 to 99"),
-        ("group=100", "group=100: a whole number"),
-        ("state=cold", "state=cold: choose from zero, warm"),
-        ("write=yes", "write=yes: choose from true, false"),
-        ("debug=maybe", "debug=maybe: choose from true, false"),
-        ("stat=zero", "stat: there is no such argument; did you mean state?"),
+        ("group=0", "group=0: should be greater than or equal to 1"),
+        ("group=x", "group=x: should be a valid integer"),
+        ("group=100", "group=100: should be less than or equal to 99"),
+        ("state=cold", "state=cold: should be 'zero' or 'warm'"),
+        ("write=maybe", "write=maybe: should be a valid boolean"),
+        ("debug=maybe", "debug=maybe: should be a valid boolean"),
+        ("stat=zero", "stat: there is no such key; did you mean state?"),
         ("zero", "zero: arguments are written key=value"),
         ("gold=", "missing argument gold=..."),
     ],
@@ -240,13 +251,12 @@ def test_arguments_are_parsed_with_their_defaults():
 def test_what_cannot_be_meant_is_named(given, message):
     arguments = [given] if given == "gold=" else ["gold=g", given]
     with pytest.raises(UserError) as error:
-        declared().parse(arguments)
+        Declared.parse(arguments)
     assert message in str(error.value)
 
 
 def test_the_help_shows_what_was_declared():
-    more = lambda: [HelpSection("More", [("a", "b")])]  # noqa: E731
-    text = declared(examples=(("gold=g", "scores g"),), notes=("A note.",), more=more).help("x", "do x")
+    text = Declared.help("x")
     assert text.startswith("Do x.\n\nUsage: elmo-bench x gold=FILE [KEY=VALUE ...]\n")
     assert "  gold=FILE    right answers (required)\n  group=8      lines at once\n" in text
     assert "  root=FOLDER  where\n" in text

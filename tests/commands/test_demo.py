@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from elmo_bench.commands.use import demo
+from elmo_bench.commands import demo
 from elmo_bench.configuration import pages
 from elmo_bench.system.errors import UserError
 

@@ -18,9 +18,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from elmo_bench.commands.bilm import vocabulary
-from elmo_bench.commands.compare import publish, report
-from elmo_bench.commands.run import data, reproduce
+from elmo_bench.commands.bilm import Vocabulary
+from elmo_bench.commands.compare import Publish, Report
+from elmo_bench.commands.run import Data, Reproduce
 from elmo_bench.layers import shards
 from elmo_bench.records import publishing
 from elmo_bench.sources import pages as data_pages
@@ -240,20 +240,20 @@ def _reproduce(place: Path) -> Any:
     os.environ["REAL"] = "1"
     local.TRAIN = children.python("tests.command", str(place / "conf"), "train")
     with scene.arguments(*scene.overrides(place, "jobs=2", "task.fit.epochs=1")):
-        reproduce.main()
+        Reproduce.start()
     return results.records(place)
 
 
 def _report(place: Path) -> Any:
     scene.opened(place)
     with scene.arguments(f"results_root={place}/results"):
-        report.main()
+        Report.start()
     return results.pages(place)
 
 
 def _vocabulary(place: Path) -> Any:
     with scene.arguments(f"text={place}/train.txt", f"output={place}/words.txt"):
-        vocabulary.main()
+        Vocabulary.start()
     return (place / "words.txt").read_bytes()
 
 
@@ -264,12 +264,13 @@ def _archive(folder: Path) -> None:
 
 
 def _fetch(place: Path) -> Any:
-    source = Source("me/bank", COMMIT, members=["a.txt"], sha256=content_digest(place, ["a.txt"]))
-    bank = DataSet("A bank", ["open"], ["ner"], "CC0", sources={"bank": source}, copy={"a.txt.xz": "bank/a.txt"})
+    source = Source(repository="me/bank", commit=COMMIT, members=["a.txt"], sha256=content_digest(place, ["a.txt"]))
+    copied = {"a.txt.xz": "bank/a.txt"}
+    bank = DataSet(title="A bank", scales=["open"], tasks=["ner"], licence="CC0", sources={"bank": source}, copy=copied)
     bank.files = {"a.txt.xz": sha256(place / "a.txt")}
     data_pages.load = lambda: {"bank": bank}
     with scene.arguments(f"data_root={place}/root", f"source={place}"):
-        data.main()
+        Data.start()
     return results.contents(place / "root")
 
 
@@ -277,7 +278,7 @@ def _publish(place: Path) -> Any:
     """Offline, and what marks a run of W&B as whole."""
     scene.opened(place)
     with scene.arguments(f"results_root={place}/results"):
-        publish.main()
+        Publish.start()
     marks = sorted((place / "results").glob("wandb/offline-run-*/"))
     return [(mark.name.rpartition("-")[2], (mark / publishing.DIGEST).read_text()) for mark in marks]
 

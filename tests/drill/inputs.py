@@ -25,8 +25,8 @@ from elmo_bench.bilm.corpus import Corpus, TextSource
 from elmo_bench.bilm.encoder import character_table
 from elmo_bench.bilm.lm import read_vocabulary
 from elmo_bench.bilm.options import Options
-from elmo_bench.commands.compare import score
-from elmo_bench.commands.use.embed import embed
+from elmo_bench.commands.compare import find
+from elmo_bench.commands.use import embed
 from elmo_bench.embedding.tables import VectorFiles
 from elmo_bench.embedding.vectors import read as read_table
 from elmo_bench.records.studies import dumps
@@ -168,7 +168,7 @@ def scores(task: str, gold: Path, predictions: Path) -> None:
         assert scorer(str(gold), str(predictions.with_name(name))) == found, f"{name} has other scores"
 
 
-scorer_of = cache(score.find)
+scorer_of = cache(find)
 
 
 def table(vectors: Path, words: Path | None = None) -> None:
@@ -181,7 +181,7 @@ def table(vectors: Path, words: Path | None = None) -> None:
 def options(path: Path) -> None:
     """The options of a biLM: what is read is written and read again as the same."""
     read = Options.read(path)
-    assert Options.parse(read.as_dict()) == read
+    assert Options.parse(read.model_dump(mode="json")) == read
 
 
 def text(path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.bilm.lm import load_lm
-from elmo_bench.commands.use import embed, predict
+from elmo_bench.commands.use import Embed
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.mini.data import ensure_data
@@ -15,6 +15,7 @@ from elmo_bench.records import items, store
 from elmo_bench.records.record import Record
 from elmo_bench.reporting.pages import report
 from elmo_bench.trained import heads
+from elmo_bench.trained.prediction import predict
 from tests.drill import scene
 from tests.running.test_train import result
 
@@ -127,7 +128,7 @@ def predicted(place: Path) -> Any:
     scene.opened(place)
     (checkpoint,) = (place / "results" / "work").rglob("best.ckpt")
     (place / "in.jsonl").write_text("".join(json.dumps({"tokens": tokens}) + "\n" for tokens in SENTENCES))
-    predict.predict(str(checkpoint), str(place / "in.jsonl"), str(place / "out.jsonl"), task="toy")
+    predict(str(checkpoint), str(place / "in.jsonl"), str(place / "out.jsonl"), task="toy")
     return (place / "out.jsonl").read_bytes()
 
 
@@ -135,5 +136,5 @@ def embedded(place: Path) -> Any:
     """The output of `embed`."""
     files = f"options={place}/bilm/options.json", f"weights={place}/bilm/weights.hdf5"
     with scene.arguments(*files, f"input={place}/train.txt", f"output={place}/layers.hdf5", "group=10"):
-        embed.main()
+        Embed.start()
     return (place / "layers.hdf5").read_bytes()

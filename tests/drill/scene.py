@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from elmo_bench.commands.bilm import pretrain
-from elmo_bench.commands.run import train
+from elmo_bench.commands.bilm import Pretrain
+from elmo_bench.commands.run import Train
 from elmo_bench.records.record import Record
 from elmo_bench.running import launch
 from elmo_bench.system import places
@@ -105,7 +105,7 @@ def pretrained(folder: Path, *more: str) -> Path:
     recipe = [f"recipe.{key}={value}" for key, value in RECIPE.items()]
     places_ = f"root={folder}", f"cache_root={folder}/cache", f"output={folder}/bilm"
     with arguments("scale=mini", *places_, "device=cpu", "compile=false", *recipe, *more):
-        pretrain.main()
+        Pretrain.start()
     return folder / "bilm"
 
 
@@ -194,7 +194,7 @@ def sweep(folder: Path) -> None:
     """Two arms of two seeds each, as one multirun of the command."""
     seeds = "arm=baseline,elmo", "seed=1,2", "task.fit.epochs=1"
     with arguments("-m", *overrides(folder, *seeds)):
-        train.main()
+        Train.start()
 
 
 def vectors(folder: Path) -> Record:

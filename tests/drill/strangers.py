@@ -81,7 +81,7 @@ def _shown(place: Path) -> Any:
     """The pages of the report. The records are published, too, up to where W&B would be called."""
     publishing.has_key, wandb_runs.opened = lambda: False, lambda *_, **__: wandb_runs.WandbRun()
     pages, root = results.reported(place)[1], place / "results"
-    publishing.publish(store.read_all(root), root, root, WandbConfig("p"))
+    publishing.publish(store.read_all(root), root, root, WandbConfig(project="p"))
     return pages
 
 

@@ -1,6 +1,7 @@
 """Where ELMo enters a model (section 3.3), with a stand-in for the biLM."""
 
 import copy
+from typing import Any
 
 import pytest
 import torch
@@ -36,7 +37,7 @@ def tokens():
     return Tokens(words, words[..., None].repeat(1, 1, 5), SENTENCES, words > 0)
 
 
-def build(where="input", bilm=None, words=True, chars=True, **changes):
+def build(where: Any = "input", bilm=None, words=True, chars=True, **changes):
     torch.manual_seed(1)
     elmo = None if where == "none" else Elmo(bilm or FakeBiLM(), ElmoConfig(where=where, **{"dropout": 0.0, **changes}))
     return Representation(nn.Embedding(6, 4) if words else None, Characters() if chars else None, elmo)

@@ -15,7 +15,6 @@ import torch
 from hydra.errors import HydraException
 from pyarrow import parquet
 
-from elmo_bench.commands.use import predict
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import VectorSetConfig
 from elmo_bench.embedding import tables
@@ -28,6 +27,7 @@ from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import content_sha256
 from elmo_bench.text.vocabulary import Vocabulary
+from elmo_bench.trained.prediction import predict
 from tests.damage import flipped
 
 pytestmark = pytest.mark.slow
@@ -80,7 +80,7 @@ def test_tables_stand_side_by_side_each_with_its_own_rule_for_missing_words():
 
 @pytest.mark.parametrize(("key", "value"), [("missing", "mean"), ("lookup", "upper")])
 def test_a_rule_that_there_is_not_is_refused(key, value):
-    with pytest.raises(UserError, match=f"task.words.{key}={value}: choose"):
+    with pytest.raises(UserError, match=f"task.words.{key}={value}: should be"):
         word_embedding(WORDS, 2, **{key: value})
 
 
@@ -197,7 +197,7 @@ def test_a_file_is_preferred_to_the_package_that_has_the_same_vectors(tmp_path, 
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
     block = VectorSetConfig(
-        "v", 2, files=["v.txt", "v.zip"], package="packed_vectors", package_files=["m.npy", "w.lst"]
+        name="v", size=2, files=["v.txt", "v.zip"], package="packed_vectors", package_files=["m.npy", "w.lst"]
     )
     root = str(tmp_path)
     assert tables.locate(block, root) is None
@@ -253,7 +253,7 @@ def test_a_run_takes_the_dimension_of_its_set_and_records_what_it_found(bench, b
     (bench.folder / "turian.50d.txt").unlink()  # a checkpoint has its vectors
     (bench.folder / "in.jsonl").write_text('{"tokens": ["ba", "fresh"]}\n')
     checkpoint, out = bench.results / record.checkpoint, bench.folder / "out.jsonl"
-    assert predict.predict(str(checkpoint), str(bench.folder / "in.jsonl"), str(out), task="toy") == 1
+    assert predict(str(checkpoint), str(bench.folder / "in.jsonl"), str(out), task="toy") == 1
 
 
 def test_a_run_with_two_sets_has_them_side_by_side(bench, built):
@@ -318,8 +318,11 @@ def test_a_table_without_a_word_of_the_data_is_an_error_that_says_what_to_do(ben
     [
         (["vectors=turian", "+task.words.path=v.txt"], "vectors=turian and task.words.path=v.txt: not both"),
         (["vectors=random", "+task.words.path=v.txt"], "vectors=random and task.words.path=v.txt: not both"),
-        (["vectors=turian", "vectors.sets.turian.missing=mean"], "vectors.sets.turian.missing=mean: choose from"),
-        (["vectors=turian", "vectors.sets.turian.size=0"], "vectors.sets.turian.size=0: a whole number from 1"),
+        (
+            ["vectors=turian", "vectors.sets.turian.missing=mean"],
+            "missing=mean: should be 'random' or 'zero'",
+        ),
+        (["vectors=turian", "vectors.sets.turian.size=0"], "vectors.sets.turian.size=0: should be greater than 0"),
         (["vectors=text", "+task.words.path=v.txt"], "vectors=text and task.words.path=v.txt: not both"),
         (["vectors=text", "vectors.window=0"], "vectors.window=0"),
         (["+vectors.sizes=3"], "vectors.sizes"),

@@ -3,70 +3,80 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated, ClassVar, Literal
 
+from pydantic import PositiveInt
+
+from elmo_bench.commands.command import Command, Examples, Folder, several
+from elmo_bench.configuration.keys import valid
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files, json_text
-from elmo_bench.system.terminal.command import Argument, Choice, Command, flag, several, whole
-
-COMMAND = Command(
-    (
-        Argument("device", "cuda; cpu: the same parts at reduced sizes", "cuda", parse=Choice("cuda", "cpu")),
-        Argument("limit", "seconds for all parts; the same command goes on with the rest", 480, parse=whole(1)),
-        Argument("only", "parts, with commas between them, as tests,steps.ner; by default all", None, "PART,..."),
-        Argument("data_root", "folder of the open data, for rows of real text; also DATA_ROOT", None, "FOLDER"),
-        Argument("rows", "folder of rows that were chosen with choose=, where there are no data", None, "FOLDER"),
-        Argument("choose", "choose rows for rows= from the data, write them to this folder, and end", None, "FOLDER"),
-        Argument("force", "do again what is done", False, parse=flag),
-        Argument("results_root", "where gpu.json and gpu.md are written; by default results/own/", None, "FOLDER"),
-    ),
-    (
-        ("", "on a machine with a GPU"),
-        ("choose=rows data_root=FOLDER", "on any machine, for one that has a GPU but no data"),
-        ("device=cpu only=encode", "shows here that a part runs"),
-    ),
-    (
-        "Tests: the biLM against stored activations, a step of every task against the CPU's in float32 and in bf16, "
-        "determinism, how often a step waits for the GPU, pretraining, a whole run, and two devices where there are "
-        "two. Measurements at the paper's sizes: encoding, a training step of every task with ELMo from the cache, "
-        "pretraining; time, memory, share of the best product, projected hours. Whole runs of 200 batches by the "
-        "command train: with the cache cold, in 16 bits, in TF32, killed and resumed.",
-        "Needs neither network nor data, and of the packages neither wandb nor gensim.",
-    ),
-    again="the same command goes on with the parts that are left",
-    page="gpus",
-    calls=("python -m tests.gpu {given}", "make gpu ARGS='KEY=VALUE ...'"),
-)  # fmt: skip
 
 
-def main() -> None:
-    """The entry point."""
-    given = COMMAND.parse()
-    data = overrides(given["data_root"] or os.environ.get("DATA_ROOT"))
-    if given["choose"]:
-        return choose(Path(given["choose"]), data)
-    from elmo_bench.bilm.pretraining.parallel import choose_device
+class Gpu(Command):
+    """Run the tests that need a GPU, and measure it.
 
-    place = choose_device(given["device"])
-    from elmo_bench.system.storage.files import write_text
-    from tests.gpu import run  # imports Lightning, for which nobody waits who has no GPU
+    Tests: the biLM against stored activations, a step of every task against the CPU's in float32 and in bf16,
+    determinism, how often a step waits for the GPU, pretraining, a whole run, and two devices where there are two.
+    Measurements at the paper's sizes: encoding, a training step of every task with ELMo from the cache, pretraining;
+    time, memory, share of the best product, projected hours. Whole runs of 200 batches by the command train: with the
+    cache cold, in 16 bits, in TF32, killed and resumed.
 
-    rows = Path(given["rows"]) if given["rows"] else None
-    parts = run.parts(place.type)
-    only = Argument("only", "", parse=several(parts)).read(given["only"]) if given["only"] else parts
-    work = run.Work(place, rows, data, only)
-    folder = Path(given["results_root"] or places.OWN)
-    file = folder / "gpu.json"
-    if given["force"]:
-        file.unlink(missing_ok=True)
-    found = run.run(work, file, given["limit"], lambda line: print(line, flush=True))
-    write_text(folder / "gpu.md", run.markdown(found))
-    print(f"written to {file} and {folder / 'gpu.md'}")
-    left = [part for part in work.parts if "failed" in found["parts"].get(part, {"failed": ""})]
-    if left:
-        raise UserError(f"{len(left)} of {len(work.parts)} parts failed or are left: {', '.join(left)}; "
-                        "the same command does these")  # fmt: skip
-    return None
+    Needs neither network nor data, and of the packages neither wandb nor gensim.
+    """
+
+    page: ClassVar[str] = "gpus"
+    again: ClassVar[str] = "the same command goes on with the parts that are left"
+    calls: ClassVar[tuple[str, str]] = ("python -m tests.gpu {given}", "make gpu ARGS='KEY=VALUE ...'")
+    examples: ClassVar[Examples] = {
+        "": "on a machine with a GPU",
+        "choose=rows data_root=FOLDER": "on any machine, for one that has a GPU but no data",
+        "device=cpu only=encode": "shows here that a part runs",
+    }
+    device: Literal["cuda", "cpu"] = "cuda"
+    """cuda; cpu: the same parts at reduced sizes"""
+    limit: PositiveInt = 480
+    """seconds for all parts; the same command goes on with the rest"""
+    only: Annotated[str, "PART,..."] | None = None
+    """parts, with commas between them, as tests,steps.ner; by default all"""
+    data_root: Folder | None = None
+    """folder of the open data, for rows of real text; also DATA_ROOT"""
+    rows: Folder | None = None
+    """folder of rows that were chosen with choose=, where there are no data"""
+    choose: Folder | None = None
+    """choose rows for rows= from the data, write them to this folder, and end"""
+    force: bool = False
+    """do again what is done"""
+    results_root: Folder | None = None
+    """where gpu.json and gpu.md are written; by default results/own/"""
+
+    def run(self) -> None:
+        data = overrides(self.data_root or os.environ.get("DATA_ROOT"))
+        if self.choose:
+            return choose(Path(self.choose), data)
+        from elmo_bench.bilm.pretraining.parallel import choose_device
+
+        place = choose_device(self.device)
+        from elmo_bench.system.storage.files import write_text
+        from tests.gpu import run  # imports Lightning, for which nobody waits who has no GPU
+
+        rows = Path(self.rows) if self.rows else None
+        parts = run.parts(place.type)
+        only = valid(Annotated[str, several(parts)], self.only, "only", text=True) if self.only else parts
+        work = run.Work(place, rows, data, only)
+        folder = Path(self.results_root or places.OWN)
+        file = folder / "gpu.json"
+        if self.force:
+            file.unlink(missing_ok=True)
+        found = run.run(work, file, self.limit, lambda line: print(line, flush=True))
+        write_text(folder / "gpu.md", run.markdown(found))
+        print(f"written to {file} and {folder / 'gpu.md'}")
+        left = [part for part in work.parts if "failed" in found["parts"].get(part, {"failed": ""})]
+        if left:
+            raise UserError(f"{len(left)} of {len(work.parts)} parts failed or are left: {', '.join(left)}; "
+                            "the same command does these")  # fmt: skip
+        return None
 
 
 def overrides(data_root: str | None) -> list[str]:
@@ -89,4 +99,4 @@ def choose(folder: Path, data: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    COMMAND.run(main, "gpu", "run the tests that need a GPU, and measure it")
+    Gpu.main("gpu")

@@ -8,7 +8,6 @@ import torch
 from hydra.errors import HydraException
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.commands.use.predict import predict
 from elmo_bench.configuration import pages
 from elmo_bench.layers.bilm import BilmLayers, CarriedLayers, read_text
 from elmo_bench.layers.source import frozen_layers
@@ -17,6 +16,7 @@ from elmo_bench.running.module import BenchModule
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 from elmo_bench.text.tokens import sentences
+from elmo_bench.trained.prediction import predict
 from tests import toy
 from tests.reference_bilm import ReferenceBiLM, near, write_random
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.commands.run.sweep import wanted
+from elmo_bench.commands.run import Sweep
 from elmo_bench.configuration import pages
 from elmo_bench.configuration.schema import typed
 from elmo_bench.identity.missing import check_files
@@ -14,6 +14,11 @@ from elmo_bench.system.errors import UserError
 from tests import tiny_bert
 
 MINI = ["task=ner", "scale=mini"]
+
+
+def wanted(argv):
+    """What `sweep` is asked for."""
+    return (made := Sweep.parse(argv)).request(made.sweep)
 
 
 @pytest.fixture

@@ -1,12 +1,11 @@
 """From a `bilm:` block to a source of layers: the class that it names, with the block's own keys as arguments."""
 
-import dataclasses
-
 import pytest
 import torch
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.configuration import schema
+from elmo_bench.configuration.keys import fields
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.build import open_source
 from elmo_bench.layers.cache import ActivationCache
@@ -65,10 +64,9 @@ def test_what_cannot_be_meant_ends_in_one_line(block, changes, message):
 
 def test_a_class_of_ones_own_has_its_arguments_as_keys():
     own = schema.source_schema({"_target_": "tests.fakes.FakeBiLM", "name": "fake"})
-    assert {each.name: each.default for each in dataclasses.fields(own)}["seed"] == 0
-    assert "like" not in {each.name for each in dataclasses.fields(own)}
-    assert open_source(own(_target_="tests.fakes.FakeBiLM", name="fake", seed=4)).layers(SENTENCES).equal(
-        FakeBiLM(seed=4).layers(SENTENCES)
-    )  # fmt: skip
+    assert fields(own)["seed"].default == 0
+    assert "like" not in fields(own)
+    block = own.model_validate({"_target_": "tests.fakes.FakeBiLM", "name": "fake", "seed": 4})
+    assert open_source(block).layers(SENTENCES).equal(FakeBiLM(seed=4).layers(SENTENCES))
     with pytest.raises(UserError, match="bilm._target_=tests.fakes.Nothing: there is no such class"):
         schema.source_schema({"_target_": "tests.fakes.Nothing"})

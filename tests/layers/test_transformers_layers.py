@@ -292,7 +292,7 @@ def test_a_folder_without_a_whole_model_ends_in_one_line(copied, damage, message
 
 
 def test_an_unknown_pooling_and_a_missing_package_end_in_one_line(folder, monkeypatch):
-    with pytest.raises(UserError, match=r"bilm.pooling=last: choose from first, mean"):
+    with pytest.raises(UserError, match=r"bilm.pooling=last: should be 'first' or 'mean'"):
         TransformersLayers(folder, "last")
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(UserError, match=r"pip install 'elmo_bench\[transformers\]'"):

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.commands.compare import report
-from elmo_bench.commands.use.predict import predict
+from elmo_bench.commands.compare import Report
 from elmo_bench.configuration import pages
 from elmo_bench.configuration.schema import typed
 from elmo_bench.identity.settings import settings
 from elmo_bench.layers.model_folder import sha256
 from elmo_bench.running.launch import train
 from elmo_bench.system.errors import UserError
+from elmo_bench.trained.prediction import predict
 from tests import tiny_bert
 from tests.fakes import pages_of
 
@@ -45,7 +45,7 @@ def test_a_run_over_hidden_states(arguments, tmp_path, call):
     assert cached.stat().st_mtime_ns == written
     assert (again.run, again.metrics, again.history["loss"]) == (whole.run, whole.metrics, whole.history["loss"])
 
-    status, _, err = call(report, f"results_root={tmp_path}/whole")
+    status, _, err = call(Report, f"results_root={tmp_path}/whole")
     assert status == 0, err
     lines = pages_of(tmp_path / "whole").splitlines()
     (row,) = [line for line in lines if line.startswith("|") and "| bert |" in line]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
 import json
@@ -414,7 +413,7 @@ def test_ensure_follows_the_configuration(tmp_path, whole):
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"lm", "sst"}
     assert (tmp_path / "lm/train.txt").read_text(encoding="utf-8") == whole["lm/train.txt"]
     with pytest.raises(UserError, match="generates version"):
-        MiniData(dataclasses.replace(scale, version=0), roots).make()
+        MiniData(scale.model_copy(update={"version": 0}), roots).make()
 
 
 @pytest.mark.parametrize("sizes", [{"nerr": [1, 1, 1]}, {"ner": [1, 1]}, {"ner": 5}, {"lm": [0, 1, 1]}, {"names": 3}])

@@ -56,7 +56,7 @@ def test_weights_that_are_damaged_or_do_not_fit_are_replaced(block):
     wider = {**OPTIONS, "lstm": {**OPTIONS["lstm"], "dim": 16}}
     Options.parse(wider).write(block.like)
     UntrainedBilm(block).make()
-    assert BiLM.from_files(block.options, path).options.dim == 16
+    assert BiLM.from_files(block.options, path).options.lstm.dim == 16
     assert UntrainedBilm(block).recipe() != recipe
 
 

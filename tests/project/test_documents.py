@@ -1,12 +1,11 @@
 """What the documents and the workflow say of the project is what is there."""
 
-import importlib
 import re
 
 import pytest
 import yaml
 
-from elmo_bench.__main__ import COMMANDS, module
+from elmo_bench.commands.command import COMMANDS, command
 from tests.project.test_layout import PROJECT, ROOT, targets
 
 pytestmark = pytest.mark.slow
@@ -128,7 +127,7 @@ def test_every_variable_of_the_environment_is_described():
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_help_names_the_page_of_a_command(name):
-    page = importlib.import_module(module(name)).COMMAND.page
+    page = command(name).page
     assert page
     text = read(f"docs/{page}.md")
     assert re.search(rf"\b{re.escape(name)}\b", text), f"docs/{page}.md does not speak of {name}"

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from elmo_bench.__main__ import module
+from elmo_bench.commands.command import command
 from elmo_bench.configuration.pages import compose
 from elmo_bench.identity import settings
 from elmo_bench.mini import data as mini
@@ -299,7 +299,7 @@ def test_every_command_of_a_page_ends_well(page, world, call, monkeypatch):
             continue
         name, *rest = typed if not typed[0].startswith("-") else ("train", "--help")
         monkeypatch.setattr(settings, "make", (lambda run: None) if name == "train" else MAKE)
-        status, _, said = call(importlib.import_module(module(name)), *rest, *SHORTER.get(name, []))
+        status, _, said = call(command(name), *rest, *SHORTER.get(name, []))
         if status:
             wrong.append(f"{line.text}\n    typed: {shlex.join(typed)}\n    {said[-700:]}")
     assert not wrong, "\n" + "\n".join(wrong)

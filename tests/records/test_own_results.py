@@ -7,8 +7,8 @@ from itertools import product
 
 import pytest
 
-from elmo_bench.commands.compare import report
-from elmo_bench.commands.run import reproduce, sweep
+from elmo_bench.commands.compare import Report
+from elmo_bench.commands.run import Reproduce, Sweep
 from elmo_bench.configuration import pages
 from elmo_bench.records import store
 from elmo_bench.records.run_names import label_of
@@ -79,7 +79,7 @@ def test_reproduce_runs_both_arms_once_and_prints_yours_beside_the_reference_run
 
     arguments = bench.overrides("jobs=2", "seeds=1")
     monkeypatch.setattr(local, "run_jobs", in_forks)
-    status, out, err = call(reproduce, *arguments)
+    status, out, err = call(Reproduce, *arguments)
     assert (status, err) == (0, "")
     assert len(list(bench.results.glob("runs/open/toy/*.json"))) == 2
     theirs, _ = tables.sections(store.read_all(evidence))  # the second has the gains
@@ -91,7 +91,7 @@ def test_reproduce_runs_both_arms_once_and_prints_yours_beside_the_reference_run
     assert f"{bench.results}/README.md" in out
     assert "baseline" in pages_of(bench.results)
     monkeypatch.setattr(local, "run_jobs", None)  # nothing is trained the second time
-    status, again, _ = call(reproduce, *arguments)
+    status, again, _ = call(Reproduce, *arguments)
     assert status == 0
     assert "2 of 2 runs are recorded and not run again" in again
     table = [line for line in out.splitlines() if "│" in line]
@@ -101,13 +101,13 @@ def test_reproduce_runs_both_arms_once_and_prints_yours_beside_the_reference_run
 def test_recorded_reads_the_reference_runs_and_trains_none(bench, evidence, monkeypatch, call):
     monkeypatch.setattr("elmo_bench.running.launch._train", None)
     arguments = ["task=toy", "scale=open", "recorded=true", f"results_root={bench.results}"]
-    status, out, err = call(reproduce, *arguments)
+    status, out, err = call(Reproduce, *arguments)
     assert (status, err) == (0, "")
     assert out.count("1-2") == 2
-    status, out, err = call(reproduce, *arguments, "task.fit.epochs=2")
+    status, out, err = call(Reproduce, *arguments, "task.fit.epochs=2")
     assert (status, out) == (2, "")
     assert "recorded=true shows the arms of the scale without changes: leave out task.fit.epochs=2" in err
-    status, out, err = call(reproduce, *arguments, "scale=mini")
+    status, out, err = call(Reproduce, *arguments, "scale=mini")
     assert (status, out) == (2, "")
     assert "there is no such reference run" in err
     assert not bench.results.exists()
@@ -116,7 +116,7 @@ def test_recorded_reads_the_reference_runs_and_trains_none(bench, evidence, monk
 def test_a_sweep_says_that_it_writes_a_table_of_the_reference_runs(bench, evidence, call):
     words = bench.overrides("+sweep=table1", "run=false")
     for folder, tracked in ((bench.results, False), (evidence, True)):
-        status, out, err = call(sweep, *words, f"results_root={folder}")
+        status, out, err = call(Sweep, *words, f"results_root={folder}")
         assert (status, "which git tracks" in out) == (0, tracked), err
 
 
@@ -126,7 +126,7 @@ def test_a_sweep_on_a_file_of_ones_own_shows_no_run_on_the_scales_data(bench, ca
     (bench.data / "toy" / "mine.txt").write_text("".join(lines[1:]))
     words = bench.overrides("+sweep=table1", "seeds=1", "run=false")
     for changes, shown in (([], "(1)"), (["task.data.train=mine.txt"], "missing")):
-        status, out, err = call(sweep, *words, *changes)
+        status, out, err = call(Sweep, *words, *changes)
         assert status == 0, err
         assert cells(out, "toy, accuracy")[3].endswith(shown)
 
@@ -166,7 +166,7 @@ def test_the_same_data_in_two_splits_are_told(bench, capsys):
 
 
 def test_a_mistyped_folder_is_not_made(tmp_path, call):
-    status, _, err = call(report, f"results_root={tmp_path / 'resluts'}")
+    status, _, err = call(Report, f"results_root={tmp_path / 'resluts'}")
     assert (status, err.count("\n")) == (2, 1)
     assert "there is no such folder" in err
     assert not any(tmp_path.iterdir())
@@ -175,13 +175,13 @@ def test_a_mistyped_folder_is_not_made(tmp_path, call):
 def test_the_report_is_of_own_runs_and_leaves_the_project_as_it_is(tmp_path, monkeypatch, call):
     monkeypatch.setattr(places, "OWN", tmp_path / "own")
     before = (places.ROOT / "README.md").read_bytes()
-    status, out, err = call(report)
+    status, out, err = call(Report)
     assert (status, err) == (0, "")
     assert "results_root=results reports the reference runs" in out
     save(tmp_path / "own", fake("none", 1, 80.0))
     monkeypatch.setattr(places, "RECORDED", tmp_path / "reference")
     save(tmp_path / "reference", *(fake("none", seed, 80.0 + seed) for seed in (1, 2, 3)))
-    status, out, _ = call(report)
+    status, out, _ = call(Report)
     assert "80.00" in pages_of(tmp_path / "own")
     for name in ("README.md", "report.html"):
         text = (tmp_path / "own" / name).read_text().replace("\N{NO-BREAK SPACE}", " ")

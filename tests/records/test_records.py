@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from elmo_bench.commands.compare import report
+from elmo_bench.commands.compare import Report
 from elmo_bench.configuration import pages
 from elmo_bench.records import store, studies
 from elmo_bench.records.record import Record, without_seed
 from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.reporting.pages.report import MARKS, embedded, refresh
+from elmo_bench.reporting.section import show
 from elmo_bench.reporting.statistics.groups import ranges
 from elmo_bench.reporting.statistics.outcomes import by_scale
 from elmo_bench.reporting.tables import tables
@@ -105,7 +106,7 @@ def test_no_flipped_bit_of_a_record_is_read(tmp_path):
 def test_the_report_stops_at_a_damaged_record(results, refused):
     path = at(results, fake("input"))
     path.write_text(path.read_text().replace("89.0", "99.0"))
-    said = refused(report, f"results_root={results}")
+    said = refused(Report, f"results_root={results}")
     assert said.startswith(f"error: {path}: damaged or changed since it was written")
     assert not (results / "README.md").exists()
 
@@ -248,7 +249,7 @@ def test_without_records_the_report_says_so(tmp_path):
 
 def test_pages_and_the_terminal_show_what_records_say_as_text(tmp_path, capsys):
     save(tmp_path, fake("input", variant={"elmo.layers": "<b>|x[/red]"}))
-    report.show(refresh(tmp_path))
+    show(refresh(tmp_path))
     assert "<b>" not in (tmp_path / "report.html").read_text()
     assert "<b>" not in pages_of(tmp_path)
     assert "&lt;b>\\|x[/red]" in pages_of(tmp_path)

@@ -6,8 +6,8 @@ import pandas
 import pytest
 
 import elmo_bench
-from elmo_bench.commands.compare import export as command
-from elmo_bench.commands.run import sweep
+from elmo_bench.commands.compare import Export
+from elmo_bench.commands.run import Sweep
 from elmo_bench.records.frame import frame_of
 from elmo_bench.reporting.pages.export import latex
 from elmo_bench.reporting.section import Section
@@ -23,7 +23,7 @@ def test_runs_are_one_tidy_table_and_every_table_is_latex_and_markdown(tmp_path,
     root, paper = tmp_path / "results", tmp_path / "paper"
     for part in ("runs/mini/coref", "analysis"):
         shutil.copytree(places.RECORDED / part, root / part)
-    status, out, err = call(command, f"output={paper}", f"results_root={root}")
+    status, out, err = call(Export, f"output={paper}", f"results_root={root}")
     assert status == 0, err
     csv, parquet = pandas.read_csv(paper / "runs.csv"), pandas.read_parquet(paper / "runs.parquet")
     table = elmo_bench.results(root)
@@ -38,7 +38,7 @@ def test_runs_are_one_tidy_table_and_every_table_is_latex_and_markdown(tmp_path,
             text = path.read_text()
             assert text.count("\\toprule") == text.count("\\bottomrule") == 1
     assert {path.name for path in (paper / "figures").iterdir()} == FIGURE_2
-    status, out, err = call(sweep, "+sweep=figure2", "task=coref", "run=false", f"results_root={root}")
+    status, out, err = call(Sweep, "+sweep=figure2", "task=coref", "run=false", f"results_root={root}")
     assert status == 0, err
     written = {line.partition(f"written: {root}/figures/")[2] for line in out.splitlines()} - {""}
     assert written == FIGURE_2
@@ -53,7 +53,7 @@ def test_runs_that_differ_have_other_variants_and_those_on_a_part_are_left_out_o
     named = {"callbacks": "early_stopping", "callbacks.early_stopping.patience": 10}
     typed = [{"callbacks": {"mine": {"_target_": f"my.{name}", "size": 3}}} for name in ("One", "Other")]
     save(root, part, *(fake("none", group=str(each), variant=each) for each in (named, *typed)))
-    status, _, err = call(command, f"output={tmp_path}/paper", f"results_root={root}")
+    status, _, err = call(Export, f"output={tmp_path}/paper", f"results_root={root}")
     assert (status, err.count("left out: 1 run with trainer.limit_batches")) == (0, 1), err
     assert {*pandas.read_csv(tmp_path / "paper" / "runs.csv")["variant"]} == {
         "callbacks=early_stopping callbacks.early_stopping.patience=10",
@@ -86,7 +86,7 @@ def test_signs_of_latex_are_escaped_and_columns_may_share_a_name():
 
 
 def test_no_records_are_one_line(tmp_path, call):
-    status, _, err = call(command, f"output={tmp_path / 'out'}", f"results_root={tmp_path}")
+    status, _, err = call(Export, f"output={tmp_path / 'out'}", f"results_root={tmp_path}")
     assert (status, err.count("\n")) == (2, 1)
     assert "no run is recorded here" in err
     assert not (tmp_path / "out").exists()

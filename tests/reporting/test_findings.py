@@ -18,14 +18,14 @@ from tests.records.test_records import fake
 pytestmark = pytest.mark.usefixtures("first_versions")
 
 COLUMNS = [
-    Column("baseline", {"arm": "baseline"}),
-    Column("page", {"arm": "elmo"}),
-    Column("input", {"elmo.where": "input"}),
-    Column("both", {"elmo.where": "both"}),
-    Column("output", {"elmo.where": "output"}),
-    Column("γ", {"elmo.gamma": True}),
-    Column("no γ", {"elmo.gamma": False}),
-    Column("tuned", {"bilm": "tuned"}),
+    Column(title="baseline", of={"arm": "baseline"}),
+    Column(title="page", of={"arm": "elmo"}),
+    Column(title="input", of={"elmo.where": "input"}),
+    Column(title="both", of={"elmo.where": "both"}),
+    Column(title="output", of={"elmo.where": "output"}),
+    Column(title="γ", of={"elmo.gamma": True}),
+    Column(title="no γ", of={"elmo.gamma": False}),
+    Column(title="tuned", of={"bilm": "tuned"}),
 ]
 
 
@@ -49,7 +49,7 @@ def learned(*dev) -> dict[str, Any]:
 
 def row(monkeypatch, records, more, less=None, **finding):
     """Of a single finding of one table at scale open, whose task is NER."""
-    one = Finding("It helps", "section 9", {"ner": "+1"}, more, less, **finding)
+    one = Finding(finding="It helps", where="section 9", paper={"ner": "+1"}, more=more, less=less, **finding)
     monkeypatch.setattr(findings.tables, "sweeps", lambda: ["mine"])
     monkeypatch.setattr(findings.tables, "table", lambda sweep: SweepTable(columns=COLUMNS, findings=[one]))
     monkeypatch.setattr(findings.tables, "of_studies", dict)
@@ -190,7 +190,7 @@ def test_an_interval_of_updates_is_no_finer_than_an_epoch(monkeypatch):
 
 
 def of_rows(*rows: FindingRow, region: tuple[float | None, float | None] = (0, None)) -> Evaluated:
-    return Evaluated(Finding("It helps", "section 9", region=list(region)), "open", "", [*rows])
+    return Evaluated(Finding(finding="It helps", where="section 9", region=list(region)), "open", "", [*rows])
 
 
 def judged(task: str, value: float, error: float = 1.0) -> FindingRow:
@@ -220,7 +220,7 @@ def test_the_verdicts_of_a_page_are_corrected_as_a_family():
 )
 def test_a_row_that_is_not_shown_says_what_such_runs_could_show(error, region, said):
     """Student's t with 20 degrees of freedom: 2.94 by the noncentral one; between bounds by integration."""
-    finding = Finding("It helps", "section 9", region=list(region))
+    finding = Finding(finding="It helps", where="section 9", region=list(region))
     row = findings._judged(FindingRow("ner", 0.4, findings.Spread(error, 20), OPEN), finding)
     assert (row.verdict, replication._power(row, finding.bounds)) == ("not shown", said)
 
@@ -263,7 +263,9 @@ def test_a_row_says_what_its_interval_leaves_out(monkeypatch):
 def of_study(monkeypatch, name, studies, **finding):
     """The rows of a single finding of a study."""
     monkeypatch.setattr(findings.tables, "sweeps", list)
-    monkeypatch.setattr(findings.tables, "of_studies", lambda: {name: [Finding("It helps", "section 9", **finding)]})
+    monkeypatch.setattr(
+        findings.tables, "of_studies", lambda: {name: [Finding(finding="It helps", where="section 9", **finding)]}
+    )
     ((found),) = evaluated([], "open", studies)
     return found.rows
 
@@ -297,13 +299,15 @@ def test_two_studies_of_one_biLM_are_two_rows_and_both_in_the_picture(monkeypatc
         found = of_study(patch, "pos", listed, **ASKED)
     assert [row.verdict for row in found] == ["shown", "contradicted"]
     assert [row.note.rpartition("; ")[2] for row in found] == [f"record {each.id}" for each in listed]
-    rows = glance([Evaluated(Finding("It helps", "section 9", **ASKED), "open", "", found)]).rows
+    rows = glance([Evaluated(Finding(finding="It helps", where="section 9", **ASKED), "open", "", found)]).rows
     assert [row[1] for row in rows] == ["✓ +0.50", "✗ -0.70"]
 
 
 def test_the_picture_has_a_column_for_every_task_that_a_finding_speaks_of(monkeypatch):
     rows = [FindingRow(task, 1.0, None, "not shown") for task in ("ner", "toy")]
-    found = Evaluated(Finding("It helps", "here", {"toy": "twice as well"}), "open", "sweep task=TASK", rows)
+    found = Evaluated(
+        Finding(finding="It helps", where="here", paper={"toy": "twice as well"}), "open", "sweep task=TASK", rows
+    )
     table = glance([found])
     assert table.header == ("finding", "NER", "toy")
     cell = table.rows[0][2]

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
-from elmo_bench.commands.compare import publish as command
+from elmo_bench.commands.compare import Publish
 from elmo_bench.configuration import pages
 from elmo_bench.configuration.schema import WandbConfig
 from elmo_bench.metrics.items import Items
@@ -273,7 +273,7 @@ def published(root: Path) -> list[Path]:
 
 
 def publish(root: Path, project: str = "p"):
-    return publishing.publish(store.read_all(root), root, root, WandbConfig(project))
+    return publishing.publish(store.read_all(root), root, root, WandbConfig(project=project))
 
 
 def test_every_record_is_published_once(tmp_path):
@@ -332,16 +332,16 @@ def test_what_was_logged_in_training_or_is_on_the_server_is_not_published_again(
 def test_publish_says_how_long_it_takes_and_how_to_upload(call, tmp_path):
     version = OmegaConf.load(pages.page("ner")).task.version  # the command reads the file, too
     save(tmp_path / "mine", *(finished(seed, version=version) for seed in (1, 2, 3)))
-    status, out, err = call(command, f"results_root={tmp_path}/mine", "project=p")
+    status, out, err = call(Publish, f"results_root={tmp_path}/mine", "project=p")
     assert status == 0, err
     assert out.splitlines() == [
         "W&B, project p: runs: 3 written",
         f"offline; to upload, with a key: wandb sync {tmp_path}/mine/wandb/offline-run-*",
     ]
     assert re.search(r"^1 of 3 runs took \d+ s: the others take about \d+ s$", err, re.MULTILINE)
-    status, out, err = call(command, f"results_root={tmp_path}/mine", "project=p")  # nothing is left to write
+    status, out, err = call(Publish, f"results_root={tmp_path}/mine", "project=p")  # nothing is left to write
     assert (status, "the others take" in err, "3 already there" in out) == (0, False, True)
-    status, _, err = call(command, f"results_root={tmp_path}/none")
+    status, _, err = call(Publish, f"results_root={tmp_path}/none")
     assert (status, err.count("\n")) == (2, 1)
     assert "no run is recorded here" in err
 
@@ -387,7 +387,7 @@ def test_a_dashboard_that_w_and_b_does_not_save_is_one_line(tmp_path, monkeypatc
 
     monkeypatch.setattr(publishing, "dashboards", refused)
     with pytest.raises(UserError, match="W&B: no such entity; the workspace or the report was not saved"):
-        publishing.publish_dashboards([[finished()]], "", tmp_path, WandbConfig("p", "me"))
+        publishing.publish_dashboards([[finished()]], "", tmp_path, WandbConfig(project="p", entity="me"))
 
 
 def test_dashboards_are_made_once_and_then_replaced(tmp_path, monkeypatch):
@@ -409,7 +409,9 @@ def test_dashboards_are_made_once_and_then_replaced(tmp_path, monkeypatch):
     monkeypatch.setattr(publishing, "dashboards", lambda *_: {name: Made(name, f"https://{name}") for name in names})
     urls = {"workspace": "https://workspace", "report": "https://report"}
     for _ in range(2):
-        assert publishing.publish_dashboards([[finished()]], "", tmp_path, WandbConfig("p", "me")) == urls
+        assert (
+            publishing.publish_dashboards([[finished()]], "", tmp_path, WandbConfig(project="p", entity="me")) == urls
+        )
     assert saved == [*urls.items()] * 2
 
 
@@ -417,7 +419,7 @@ def test_a_variant_belongs_to_the_sweep_that_makes_it():
     changes = {"table1": {}, "table2": {"elmo.layers": "last"}, "table3": {"elmo.where": "output"},
                "ner_loss": {"task.head.loss": "sum"}, "others": {"task.fit.epochs": 3}}  # fmt: skip
     for page, variant in changes.items():
-        opening = wandb_runs.arguments(fake(variant=variant), WandbConfig("p"))
+        opening = wandb_runs.arguments(fake(variant=variant), WandbConfig(project="p"))
         assert opening["group"] == f"{page}/open/ner"
 
 

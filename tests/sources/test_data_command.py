@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.commands.run import data
+from elmo_bench.commands.run import Data
 from elmo_bench.configuration import schema
 from elmo_bench.configuration.pages import compose
 from elmo_bench.identity.missing import check_files
@@ -49,11 +49,12 @@ def page(tmp_path) -> DataSet:
     kept = tmp_path / "kept"
     kept.mkdir()
     (kept / "a.txt").write_bytes(TEXT)
-    source = Source("me/bank", COMMIT, members=["*.txt"], sha256=content_digest(kept, ["*.txt"]))
+    source = Source(repository="me/bank", commit=COMMIT, members=["*.txt"], sha256=content_digest(kept, ["*.txt"]))
     copied = {"bank/a.txt.xz": "bank/a.txt"}
     return DataSet(
-        "A bank", ["open"], ["ner"], "CC0", sources={"bank": source}, copy=copied, files={"bank/a.txt.xz": digest(TEXT)}
-    )
+        title="A bank", scales=["open"], tasks=["ner"], licence="CC0", sources={"bank": source}, copy=copied,
+        files={"bank/a.txt.xz": digest(TEXT)},
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def run(page, tmp_path, monkeypatch, capsys):
     def call(*arguments: str) -> str:
         root = f"data_root={tmp_path / 'root'}"
         monkeypatch.setattr("sys.argv", ["elmo-bench data", root, *arguments])
-        data.main()
+        Data.start()
         return capsys.readouterr().out
 
     return call
@@ -87,10 +88,10 @@ def test_a_folder_of_archives_is_enough_also_for_a_damaged_file(run, tmp_path):
 def test_a_data_set_of_files_of_another_is_made_of_an_older_folder_or_of_its_sources(run, page, tmp_path, monkeypatch):
     digests = {"bank/a.txt.xz": digest(TEXT)}
     anew = DataSet(
-        "Anew",
-        ["open"],
-        ["snli"],
-        "CC0",
+        title="Anew",
+        scales=["open"],
+        tasks=["snli"],
+        licence="CC0",
         sources={"made": Source(files=digests)},
         copy={"anew/a.txt": "made/bank/a.txt.xz"},
     )
@@ -148,8 +149,8 @@ def test_what_is_missing_is_named_with_its_address_and_licences_are_written_befo
 def test_licences_keep_what_is_there_and_what_is_added(page, tmp_path):
     (tmp_path / "bank").mkdir()
     (tmp_path / "bank/a.txt.xz").touch()
-    other = DataSet("Another", ["open"], licence="MIT", copy={"other.txt": "x/y"})
-    third = DataSet("A third", ["open"], licence="GPL", copy={"third.txt": "x/y"})
+    other = DataSet(title="Another", scales=["open"], licence="MIT", copy={"other.txt": "x/y"})
+    third = DataSet(title="A third", scales=["open"], licence="GPL", copy={"third.txt": "x/y"})
     known = {"bank": page, "other": other, "third": third}
     make.write_licences(known, {"other": other}, {"data_root": tmp_path})
     text = (tmp_path / "LICENCES").read_text()

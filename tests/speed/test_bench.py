@@ -1,6 +1,7 @@
 """What the benchmark counts, what it compares with, and that it runs."""
 
 import json
+from typing import Annotated
 
 import pytest
 import torch
@@ -11,11 +12,13 @@ from elmo_bench.bilm import BiLM, frozen
 from elmo_bench.bilm.frozen import CompiledDirections
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining.recipe import Recipe
+from elmo_bench.commands.command import several
+from elmo_bench.configuration.keys import valid
 from elmo_bench.speed import PARTS, bench, cases, encode, growth, pretraining, steps
 from elmo_bench.speed.bound import batch_flops, encoder_flops, lstm_flops
 from elmo_bench.speed.inputs import official, read_sentences
 from elmo_bench.speed.measuring import in_own_process
-from elmo_bench.system.terminal.command import several
+from elmo_bench.system.errors import UserError
 from tests.reference_bilm import PLAIN, SIZES, STRANGE, near, write_random
 
 pytestmark = pytest.mark.slow
@@ -101,9 +104,9 @@ def test_the_slope_of_a_cost():
 
 
 def test_parts_are_chosen_by_name():
-    assert several(PARTS)("growth,encode") == ["encode", "growth"]
-    with pytest.raises(ValueError, match="there is no part encod; did you mean encode?"):
-        several(PARTS)("encod")
+    assert valid(Annotated[str, several(PARTS)], "growth,encode") == ["encode", "growth"]
+    with pytest.raises(UserError, match="there is no part encod; did you mean encode?"):
+        valid(Annotated[str, several(PARTS)], "encod")
 
 
 def test_without_kernels_torch_alone_computes(tmp_path):
@@ -159,7 +162,16 @@ def test_pretraining_is_measured(monkeypatch):
     monkeypatch.setattr(SHAPES, ((8, 16, 32),))
     lstm = {"dim": 8, "projection_dim": 4, "n_layers": 2, "cell_clip": 3, "proj_clip": 3}
     cnn = {"embedding": {"dim": 4}, "filters": [[1, 4], [2, 4]], "max_characters_per_token": 50}
-    recipe = Recipe({"lstm": lstm, "char_cnn": cnn}, [], [], 50, 1, rows=4, steps=5, negatives=8)
+    recipe = Recipe(
+        options={"lstm": lstm, "char_cnn": cnn},
+        text=[],
+        heldout=[],
+        vocabulary=50,
+        tokens=1,
+        rows=4,
+        steps=5,
+        negatives=8,
+    )
     sentences, _ = read_sentences(None, 40)
     found = pretraining.speed(recipe, sentences, 60, torch.device("cpu"), compile=False)
     rate = found["best_gflops"] * 1e9

@@ -26,7 +26,10 @@ def pretrained(folder: Path, place: str, compile: bool = False, bfloat16: bool =
     sentences, _ = read_sentences(None, 60)
     folder.mkdir()
     (folder / "text.txt").write_text("".join(" ".join(sentence) + "\n" for sentence in sentences), encoding="utf-8")
-    recipe = Recipe(OPTIONS, [("text.txt", None)], [], 50, 50 * 4 * 5, rows=4, steps=5, negatives=8, bfloat16=bfloat16)
+    recipe = Recipe(
+        options=OPTIONS, text=[("text.txt", None)], heldout=[], vocabulary=50, tokens=50 * 4 * 5, rows=4, steps=5,
+        negatives=8, bfloat16=bfloat16,
+    )  # fmt: skip
     Trainer(recipe, folder, folder / "run", 1e9, compile, device=torch.device(place)).fit()
     with open(folder / "run" / "log.csv", encoding="utf-8") as file:
         return [float(row["loss"]) for row in csv.DictReader(file)]

@@ -9,12 +9,17 @@ from dataclasses import replace
 
 import pytest
 
-from elmo_bench.commands.run.sweep import wanted
+from elmo_bench.commands.run import Sweep
 from elmo_bench.records import store
 from elmo_bench.running.unfinished import start_anew
 from elmo_bench.sweeps import cluster, queued
 from elmo_bench.sweeps.cluster import CANCELLED, RUNS, Attempt, Queued, QueuedRun, first_line, settings
 from elmo_bench.system.errors import UserError
+
+
+def wanted(argv):
+    """What `sweep` is asked for."""
+    return (made := Sweep.parse(argv)).request(made.sweep)
 
 
 def test_a_page_and_changes_to_it_say_what_a_cluster_is_asked_for():
@@ -32,9 +37,9 @@ def test_a_page_and_changes_to_it_say_what_a_cluster_is_asked_for():
     ("name", "change", "message"),
     [
         ("slrum", "at_once=1", "on=slrum: there is no such file in conf/cluster; did you mean slurm?"),
-        ("slurm", "run.partitoin=gpu", "cluster.run.partitoin=gpu: "),
+        ("slurm", "run.partitoin=gpu", "cluster.run.partitoin: there is no such key; did you mean partition?"),
         ("slurm", "run.minutes=long", "cluster.run.minutes=long: "),
-        ("slurm", "attempts=0", "cluster.attempts=0: a whole number from 1"),
+        ("slurm", "attempts=0", "cluster.attempts=0: should be greater than 0"),
     ],
 )
 def test_a_wrong_setting_is_named_in_one_line(name, change, message):

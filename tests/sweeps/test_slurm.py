@@ -10,7 +10,6 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from itertools import cycle, product
 from pathlib import Path
 
@@ -250,7 +249,7 @@ def test_what_follows_is_what_the_page_says(row, slurm, tmp_path, monkeypatch):
     for key in ("SLURM_CONF", "PATH"):
         monkeypatch.setenv(key, slurm[key])
     attempt, page = attempt_of(row, tmp_path), settings("slurm", ["run.cpus_per_task=1", "run.mem_gb=0.5"])
-    asked = replace(page.run, setup=[first_line(tmp_path, attempt.attempts)])
+    asked = page.run.model_copy(update={"setup": [first_line(tmp_path, attempt.attempts)]})
     (first,) = submit([attempt], tmp_path, page, asked, "row")
     training(tmp_path)
     if row.how == "SIGUSR2":

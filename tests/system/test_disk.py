@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 import torch
 
-from elmo_bench.commands.bilm import vocabulary
-from elmo_bench.commands.compare import report
-from elmo_bench.commands.use import embed
+from elmo_bench.commands.bilm import Vocabulary
+from elmo_bench.commands.compare import Report
+from elmo_bench.commands.use import Embed
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import disk
@@ -246,18 +246,18 @@ def test_embed_on_a_full_disk_does_not_crash(tmp_path, tiny):
 @pytest.mark.parametrize(
     ("command", "arguments", "size"),
     [
-        (embed, ["input={}/text.txt", "output={}/out/x"], 50_000),
-        (vocabulary, ["text={}/text.txt", "output={}/out/x"], 20),
-        (report, ["results_root={}/out"], 100),
+        (Embed, ["input={}/text.txt", "output={}/out/x"], 50_000),
+        (Vocabulary, ["text={}/text.txt", "output={}/out/x"], 20),
+        (Report, ["results_root={}/out"], 100),
     ],
     ids=["embed", "vocabulary", "report"],
 )
 def test_a_command_is_refused_and_then_done(command, arguments, size, tmp_path, tiny, capsys, monkeypatch):
-    given = [*(tiny if command is embed else ()), *(argument.format(tmp_path) for argument in arguments)]
+    given = [*(tiny if command is Embed else ()), *(argument.format(tmp_path) for argument in arguments)]
     monkeypatch.setattr(sys, "argv", ["x", *given])
     (tmp_path / "out").mkdir()
     with small_files(size):
-        assert f"{tmp_path}/out" in refused(command.main, capsys)
+        assert f"{tmp_path}/out" in refused(command.start, capsys)
     assert not partial(tmp_path)
-    console.report(command.main)
+    console.report(command.start)
     assert any(path.is_file() for path in (tmp_path / "out").rglob("*"))

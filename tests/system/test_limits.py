@@ -13,7 +13,7 @@ import pytest
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.weights import load_weights
 from elmo_bench.commands.compare import score
-from elmo_bench.commands.run import train
+from elmo_bench.commands.run import Train
 from elmo_bench.embedding.tables import VectorFiles
 from elmo_bench.embedding.vectors import read
 from elmo_bench.system.errors import UserError
@@ -51,7 +51,7 @@ OPENERS = {
     "weights": lambda path: load_weights(None, None, path),  # type: ignore[arg-type]
     "vectors": lambda path: read(VectorFiles(path), {"a"}, 2),
     "matrix": lambda path: read(VectorFiles(path.with_name("pipe.npy"), path.with_name("words")), {"a"}, 2),
-    "score": lambda path: score.score("snli", str(path), str(path)),
+    "score": lambda path: score("snli", str(path), str(path)),
     "predict": lambda path: list(prediction.read_lines(str(path))),
 }
 
@@ -91,7 +91,7 @@ def test_a_run_whose_data_are_a_pipe_ends_at_once(call, tmp_path):
     (tmp_path / "dev.iob2").write_text(documents.NER)
     data = [f"task.data.{split}={tmp_path / 'dev.iob2'}" for split in ("dev", "test")]
     places = [f"data_root={tmp_path}", f"results_root={tmp_path}/results", f"cache_root={tmp_path}/cache"]
-    status, _, said = call(train, *TRAIN, *data, *places, f"task.data.train={tmp_path / 'pipe'}")
+    status, _, said = call(Train, *TRAIN, *data, *places, f"task.data.train={tmp_path / 'pipe'}")
     assert (status, said.count("\n")) == (2, 1)
     assert "regular file" in said
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.commands.bilm import vocabulary
-from elmo_bench.commands.compare import report
-from elmo_bench.commands.run import data
-from elmo_bench.commands.use import embed, predict
-from elmo_bench.sources import make
+from elmo_bench.commands.bilm import Vocabulary
+from elmo_bench.commands.compare import Report
+from elmo_bench.commands.run import DOWNLOADS, Data
+from elmo_bench.commands.use import Embed, Predict
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files, outputs
@@ -21,16 +20,16 @@ from tests.conftest import PATIENCE
 ROOT = Path(__file__).resolve().parents[2]
 BILM = ["options={0}/options.json", "weights={0}/weights.hdf5"]
 CASES = {
-    "embed, its text": (embed, [*BILM, "input={0}/t"], "t"),
-    "embed, its options": (embed, [*BILM, "input={0}/t"], "options.json"),
-    "embed, its weights": (embed, [*BILM, "input={0}/t"], "weights.hdf5"),
-    "embed, the open biLM": (embed, ["input={0}/t"], "models/open/weights.hdf5"),
-    "vocabulary, a file": (vocabulary, ["text={0}/t"], "t"),
-    "vocabulary, one of a folder": (vocabulary, ["text={0}"], "t"),
-    "vocabulary, one of a pattern": (vocabulary, ["text={0}/[t]*"], "t"),
-    "predict, its input": (predict, ["task=ner", "input={0}/t"], "t"),
-    "predict, its checkpoint": (predict, ["checkpoint={0}/run.ckpt", "input={0}/t"], "run.ckpt"),
-    "predict, a head": (predict, ["task=ner", "input={0}/t", "models_root={0}/models"], "models/heads/ner/head.ckpt"),
+    "embed, its text": (Embed, [*BILM, "input={0}/t"], "t"),
+    "embed, its options": (Embed, [*BILM, "input={0}/t"], "options.json"),
+    "embed, its weights": (Embed, [*BILM, "input={0}/t"], "weights.hdf5"),
+    "embed, the open biLM": (Embed, ["input={0}/t"], "models/open/weights.hdf5"),
+    "vocabulary, a file": (Vocabulary, ["text={0}/t"], "t"),
+    "vocabulary, one of a folder": (Vocabulary, ["text={0}"], "t"),
+    "vocabulary, one of a pattern": (Vocabulary, ["text={0}/[t]*"], "t"),
+    "predict, its input": (Predict, ["task=ner", "input={0}/t"], "t"),
+    "predict, its checkpoint": (Predict, ["checkpoint={0}/run.ckpt", "input={0}/t"], "run.ckpt"),
+    "predict, a head": (Predict, ["task=ner", "input={0}/t", "models_root={0}/models"], "models/heads/ner/head.ckpt"),
 }  # fmt: skip
 
 
@@ -57,7 +56,7 @@ def test_an_input_is_refused_as_the_output(folder, case, through, monkeypatch):
     before = target.read_bytes()
     monkeypatch.setattr("sys.argv", ["elmo-bench", *(each.format(folder) for each in arguments), f"output={output}"])
     with pytest.raises(UserError, match="is what the command reads .*; give another output"):
-        command.main()
+        command.start()
     assert target.read_bytes() == before
 
 
@@ -65,7 +64,7 @@ def test_another_output_is_written(folder, monkeypatch, capsys):
     """Also where the input has another name for a file beside it, and where a file is replaced."""
     (folder.parent / "words").write_text("of an earlier call")
     monkeypatch.setattr("sys.argv", ["elmo-bench", f"text={folder}/t", f"output={folder.parent}/words"])
-    vocabulary.main()
+    Vocabulary.start()
     assert "few" in (folder.parent / "words").read_text()
 
 
@@ -98,16 +97,16 @@ def test_a_folder_takes_its_place_at_the_end_or_not_at_all(tmp_path):
 
 
 def test_data_removes_no_folder_that_it_has_not_made(tmp_path, monkeypatch):
-    monkeypatch.setattr(make, "made_or_checked", lambda *_: "made")
+    monkeypatch.setattr("elmo_bench.sources.make.made_or_checked", lambda *_: "made")
     monkeypatch.setattr("sys.argv", ["elmo-bench data", f"data_root={tmp_path}"])
-    mine = tmp_path / data.DOWNLOADS / "film"
+    mine = tmp_path / DOWNLOADS / "film"
     mine.parent.mkdir()
     mine.write_text("mine")
     with pytest.raises(UserError, match="was not made by this command, which would remove it; move it away"):
-        data.main()
+        Data.start()
     assert mine.read_text() == "mine"
     mine.unlink()
-    data.main()
+    Data.start()
     assert not mine.parent.exists()
 
 
@@ -115,7 +114,7 @@ def test_a_report_replaces_no_readme_of_somebody_else(tmp_path, monkeypatch):
     (tmp_path / "README.md").write_text("# My data\n")
     monkeypatch.setattr("sys.argv", ["elmo-bench report", f"results_root={tmp_path}"])
     with pytest.raises(UserError, match="README.md: not written by `elmo-bench report`; move it away"):
-        report.main()
+        Report.start()
     assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
     assert (tmp_path / "README.md").read_text() == "# My data\n"
 

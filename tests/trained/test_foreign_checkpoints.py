@@ -7,7 +7,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from elmo_bench.commands.use import predict
+from elmo_bench.commands.use import Predict
 from elmo_bench.configuration import pages, schema
 from elmo_bench.running import unfinished
 from elmo_bench.running.build import build
@@ -60,7 +60,7 @@ def predicted(whole, tmp_path, monkeypatch, call):
 
     def act(changed, *arguments):
         torch.save(changed, "run.ckpt")
-        status, _, err = call(predict, "checkpoint=run.ckpt", "input=in.jsonl", "output=out.jsonl", *arguments)
+        status, _, err = call(Predict, "checkpoint=run.ckpt", "input=in.jsonl", "output=out.jsonl", *arguments)
         assert (tmp_path / "out.jsonl").exists() == (status == 0)
         assert not (tmp_path / "made").exists()
         return status, err

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from elmo_bench.commands.compare.score import score
+from elmo_bench.commands.compare import score
 from elmo_bench.configuration import pages
 from elmo_bench.running.launch import train
 from elmo_bench.system.errors import UserError

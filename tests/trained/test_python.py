@@ -18,7 +18,7 @@ import pytest
 import torch
 
 import elmo_bench
-from elmo_bench.commands.use import predict
+from elmo_bench.commands.use import Predict
 from elmo_bench.system import places
 from tests.conftest import PATIENCE, clean_environment
 
@@ -89,9 +89,9 @@ def test_a_head_answers_as_the_command_does_and_its_model_is_a_plain_module(tmp_
     assert trained.predict(text) == trained.predict([text]) == trained.predict([{"text": text}])
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    assert call(predict, "task=ner", f"input={source}", f"output={output}")[0] == 0
+    assert call(Predict, "task=ner", f"input={source}", f"output={output}")[0] == 0
     assert list(map(json.loads, output.read_text().splitlines())) == answers
-    status, _, err = call(predict, "task=ner", f"input={output}", f"output={tmp_path}/again.jsonl")
+    status, _, err = call(Predict, "task=ner", f"input={output}", f"output={tmp_path}/again.jsonl")
     assert status == 2
     assert 'out.jsonl:1: "prediction" is the key of the answer' in err
 

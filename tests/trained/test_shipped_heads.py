@@ -6,13 +6,14 @@ import shutil
 import pytest
 import torch
 
-from elmo_bench.commands.use import export_head, predict
+from elmo_bench.commands.use import ExportHead, Predict
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import sha256
 from elmo_bench.system.storage.json_text import read_sealed
 from elmo_bench.trained import heads as shipped
 from elmo_bench.trained.heads import load
+from elmo_bench.trained.prediction import predict
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +35,7 @@ class Shelf:
 
     def predicted(self, checkpoint=None, **chosen):
         chosen = {"task": "toy"} | (chosen or ({} if checkpoint else {"models_root": str(self.models)}))
-        predict.predict(checkpoint, str(self.input), str(self.output), **chosen)  # pyright: ignore[reportArgumentType]
+        predict(checkpoint, str(self.input), str(self.output), **chosen)  # pyright: ignore[reportArgumentType]
         return self.output.read_text()
 
 
@@ -125,7 +126,7 @@ def test_predict_says_in_one_line_what_to_give(refused, bench, arguments, messag
     (bench.folder / "in.jsonl").touch()
     rest = [f"input={bench.folder}/in.jsonl", f"output={bench.folder}/out.jsonl"]
     rest += [f"models_root={bench.folder}"] if arguments[:1] == ["task=toy"] else []
-    assert message in refused(predict, *arguments, *rest)
+    assert message in refused(Predict, *arguments, *rest)
 
 
 def test_only_the_checkpoint_of_a_recorded_run_is_exported(shelf, tmp_path):
@@ -151,7 +152,7 @@ def test_a_weight_too_large_for_float16_is_named(shelf):
 
 def test_the_command_prints_where_the_head_is(shelf, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["export_head", f"checkpoint={shelf.checkpoint}", f"output={shelf.models}/heads"])
-    export_head.main()
+    ExportHead.start()
     assert capsys.readouterr().out == f"{shelf.folder}\n"
 
 

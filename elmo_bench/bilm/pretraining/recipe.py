@@ -2,101 +2,93 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import ConfigDict, Field, NonNegativeInt, Strict, WrapValidator, model_validator
 
 from elmo_bench.bilm.corpus import sources
 from elmo_bench.bilm.lm import has_softmax, softmax_files
-from elmo_bench.configuration import checks
+from elmo_bench.configuration.keys import LARGEST, Keys, Share, Text
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import hashing
 
+AS_WRITTEN = WrapValidator(lambda value, check: (check(value), value)[1])  # 10 is not 10.0 in the hash of a recipe
+Whole = Annotated[int, Field(ge=1, le=2**53)]
+Positive = Annotated[float, Field(gt=0, le=LARGEST), AS_WRITTEN]
+Part = Annotated[Share, AS_WRITTEN]
+Texts = list[Annotated[tuple[Text, Whole | None], Strict(False)]]
 
-@dataclass(frozen=True)
-class Recipe:
-    """Everything that determines the resulting biLM.
 
-    Attributes:
-        options: the biLM's sizes, as in its options.json.
-        text: training text, as (path or pattern, tokens to use or None for all); on the command line a path is enough.
-        heldout: texts on which perplexity is measured, written in the same way.
-        vocabulary: number of words of the softmax.
-        tokens: training tokens (counted once for both directions); a shorter text is read repeatedly.
-        words: a file with the softmax's words, one per line, instead of the most frequent ones of the text; they are
-            sorted by frequency, as the log-uniform sample assumes.
-        rows: streams of text that are read in parallel.
-        steps: words of each stream in an update (truncated back-propagation).
-        negatives: size of the softmax's sample.
-        negatives_each: draw a sample for each direction instead of one for both.
-        start: a folder with an unfinished biLM (`stop=`) and its card; the run continues it: same place in the text and
-            in the decay, but the optimiser and the LSTM states start anew.
-        parent: options.json and weights of a biLM to tune. The run starts from these weights at its first update, and
-            with the softmax and vocabulary beside them if there are any. The learning rate may then be 0.
-        frozen: train the softmax alone.
-        optimiser: adam, or the release's adagrad.
-        betas: of Adam: decay rates of the means of gradients and of their squares.
-        accumulator: of Adagrad: the value from which the sums of squared gradients start.
-        lr: peak learning rate, after a linear warm-up.
-        warmup: updates until the learning rate is at its peak.
-        decay: decay the learning rate linearly, to a twentieth of the peak.
-        softmax_lr: factor on the learning rate of the softmax, because a rare word gets few updates.
-        loss_times: factor on the loss before the backward pass.
-        clip: bound on the total gradient norm of all parameters except the softmax.
-        clip_softmax: include the softmax in that norm.
-        seed: of the initial weights, the order of sentences and the samples.
-        dropout: on the input of every LSTM layer and on the last one's output.
-        bfloat16: compute matrix products in bfloat16 (parameters, cells and sums stay float32).
-    """
+class Recipe(Keys):
+    """Everything that determines the resulting biLM."""
 
-    options: dict
-    text: list[tuple[str, int | None]]
-    heldout: list[tuple[str, int | None]]
-    vocabulary: int
-    tokens: int
-    rows: int = 64
-    steps: int = 20
-    negatives: int = 4096
-    lr: float = 2e-3
-    warmup: int = 500
-    clip: float = 5.0
-    seed: int = 1
+    model_config = ConfigDict(frozen=True)
+
+    options: dict[str, Any]
+    """the biLM's sizes, as in its options.json"""
+    text: Texts
+    """training text, as (path or pattern, tokens to use or None for all); on the command line a path is enough"""
+    heldout: Texts
+    """texts on which perplexity is measured, written in the same way"""
+    vocabulary: Whole
+    """number of words of the softmax"""
+    tokens: Whole
+    """training tokens (counted once for both directions); a shorter text is read repeatedly"""
+    rows: Whole = 64
+    """streams of text that are read in parallel"""
+    steps: Whole = 20
+    """words of each stream in an update (truncated back-propagation)"""
+    negatives: Whole = 4096
+    """size of the softmax's sample"""
+    lr: Annotated[float, Field(ge=0, le=LARGEST), AS_WRITTEN] = 2e-3
+    """peak learning rate, after a linear warm-up"""
+    warmup: Whole = 500
+    """updates until the learning rate is at its peak"""
+    clip: Positive = 5.0
+    """bound on the total gradient norm of all parameters except the softmax"""
+    seed: NonNegativeInt = 1
+    """of the initial weights, the order of sentences and the samples"""
     bfloat16: bool = False
-    softmax_lr: float = 1.0
-    betas: tuple[float, float] = (0.9, 0.99)
-    words: str | None = None
-    optimiser: str = "adam"
-    accumulator: float = 1.0
+    """compute matrix products in bfloat16 (parameters, cells and sums stay float32)"""
+    softmax_lr: Positive = 1.0
+    """factor on the learning rate of the softmax, because a rare word gets few updates"""
+    betas: Annotated[tuple[Part, Part], Strict(False)] = (0.9, 0.99)
+    """of Adam: decay rates of the means of gradients and of their squares"""
+    words: Text | None = None
+    """a file with the softmax's words, one per line, instead of the most frequent ones of the text; they are sorted by
+    frequency, as the log-uniform sample assumes"""
+    optimiser: Literal["adam", "adagrad"] = "adam"
+    """adam, or the release's adagrad"""
+    accumulator: Positive = 1.0
+    """of Adagrad: the value from which the sums of squared gradients start"""
     decay: bool = True
-    loss_times: float = 1.0
+    """decay the learning rate linearly, to a twentieth of the peak"""
+    loss_times: Positive = 1.0
+    """factor on the loss before the backward pass"""
     clip_softmax: bool = False
-    dropout: float = 0.0
+    """include the softmax in that norm"""
+    dropout: Part = 0.0
+    """on the input of every LSTM layer and on the last one's output"""
     negatives_each: bool = False
-    start: str | None = None
-    parent: tuple[str, str] | None = None
+    """draw a sample for each direction instead of one for both"""
+    start: Text | None = None
+    """a folder with an unfinished biLM (`stop=`) and its card; the run continues it: same place in the text and in the
+    decay, but the optimiser and the LSTM states start anew"""
+    parent: Annotated[tuple[Text, Text], Strict(False)] | None = None
+    """options.json and weights of a biLM to tune. The run starts from these weights at its first update, and with the
+    softmax and vocabulary beside them if there are any. The learning rate may then be 0."""
     frozen: bool = False
+    """train the softmax alone"""
 
-    def __post_init__(self):
-        """Raises `UserError` for an invalid value."""
-        checks.one_of(self.optimiser, "recipe.optimiser", ("adam", "adagrad"))
-        for name in ("vocabulary", "tokens", "rows", "steps", "negatives", "warmup"):
-            checks.whole(getattr(self, name), f"recipe.{name}", 1, 2**53)
-        checks.whole(self.seed, "recipe.seed", 0)
-        checks.number(self.lr, "recipe.lr", **({"above": 0} if self.parent is None else {"least": 0}))
-        for name in ("clip", "softmax_lr", "accumulator", "loss_times"):
-            checks.number(getattr(self, name), f"recipe.{name}", above=0)
-        checks.number(self.dropout, "recipe.dropout", 0, 1)
-        for beta in self.betas:
-            checks.number(beta, "recipe.betas", 0, 1)
-        if len(self.betas) != 2:
-            raise UserError(f"recipe.betas={list(self.betas)}: two numbers are needed")
-        for listed in (self.text, self.heldout):
-            if not all(not isinstance(one, str) and len(one) == 2 for one in listed):
-                raise UserError(f"recipe.text={listed}: expected [[FILE,TOKENS],...], null for all tokens")
-        for path, tokens in [*self.text, *self.heldout]:
-            if tokens is not None:
-                checks.whole(tokens, f"recipe: the tokens of {path}", 1, 2**53)
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.lr == 0 and self.parent is None:
+            raise ValueError("recipe.lr=0: should be greater than 0, except with a parent")
         if not 2 <= self.negatives < self.vocabulary:
-            raise UserError(f"recipe.negatives={self.negatives}: expected 2 to below the vocabulary, {self.vocabulary}")
+            least = f"should be 2 to below the vocabulary, {self.vocabulary}"
+            raise ValueError(f"recipe.negatives={self.negatives}: {least}")
+        return self
 
     @property
     def updates(self) -> int:
@@ -117,8 +109,12 @@ class Recipe:
         return [*(root / path for path in named), *(parent_files(root, self.parent) if self.parent else ())]
 
     def content(self, root: Path) -> dict:
-        """Everything that determines the result: settings other than their defaults, and the sha256 of each file."""
-        values = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        """Everything that determines the result: settings that differ from their defaults, and the sha256 of each file.
+
+        Raises:
+            UserError: a file is missing.
+        """
+        values = self.identifying()
         values["text"] = [[sha256(path), tokens] for path, tokens in sources(root, self.text)]
         if self.words is not None:
             values["words"] = sha256(root / self.words)

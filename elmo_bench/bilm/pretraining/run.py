@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import fields
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from elmo_bench.bilm.lm import BidirectionalLM, load_lm
 from elmo_bench.bilm.pretraining.parallel import ProcessGroup, choose_device
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.trainer import Trainer
+from elmo_bench.configuration.keys import valid
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import outputs
 from elmo_bench.system.storage.files import write_bytes, write_text
@@ -141,14 +141,10 @@ def make_recipe(cfg: DictConfig, root: Path | None = None) -> Recipe:
         values[key] = [(each, None) if isinstance(each, str) else tuple(each) for each in listed]
         if root is not None:
             values[key] = [(_below(path, root), *tokens) for path, *tokens in values[key]]
-    values["betas"] = tuple(values.get("betas", (0.9, 0.99)))
     for key in ("words", "start", "parent"):
         if root is not None and values.get(key) is not None:
             values[key] = _below(values[key], root)
-    unknown = sorted(set(values) - {field.name for field in fields(Recipe)})
-    if unknown:
-        raise UserError(f"recipe.{unknown[0]}: there is no such key; elmo_bench/bilm/pretraining/recipe.py lists them")
-    return Recipe(**values)
+    return valid(Recipe, values, "recipe")
 
 
 def _below(value: Any, root: Path) -> Any:

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import asdict
 from io import BytesIO
 from itertools import count, islice
 from pathlib import Path
@@ -199,7 +198,7 @@ class Trainer:
 
     def card(self) -> dict:
         """The model card: recipe, text, size, time and machine."""
-        recipe = {**asdict(self.recipe), "betas": list(self.recipe.betas)}
+        recipe = self.recipe.model_dump(mode="json")
         files = {}
         for path, _ in self.recipe.text:
             files |= {os.path.relpath(file, self.root): sha256(file) for file, _ in sources(self.root, [(path, None)])}

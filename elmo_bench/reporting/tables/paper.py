@@ -30,7 +30,7 @@ from elmo_bench.system.storage.files import write_text
 Row = tuple[str, ...]
 Pair = tuple[Column, Column]  # a row and a column
 MISSING, IMPOSSIBLE = "missing", "–"
-ONE_ROW = [Column("", {})]
+ONE_ROW = [Column(of={})]
 FIRST = "table1"  # whose runs are in other tables, too
 
 
@@ -186,12 +186,12 @@ def _new(setting: Setting, page: tuple[Sequence[Column], Sequence[Column]], scal
     """A row and a column for a setting that has none: the page's one that says most of it, and one for the rest."""
     rows, _ = page
     if rows is ONE_ROW:
-        return ONE_ROW[0], Column(in_words(setting), setting)
+        return ONE_ROW[0], Column(title=in_words(setting), of=setting)
     of_page = [(one, normal(one.of, scale)) for axis in page for one in axis if one.of is not None]
     fitting = [(one, of) for one, of in of_page if of.items() <= setting.items()]
     nearest, said = max(fitting, key=lambda each: len(each[1]), default=(rows[0], {}))
     rest = {key: value for key, value in setting.items() if key not in said}
-    other = Column(in_words(rest), rest)
+    other = Column(title=in_words(rest), of=rest)
     return (nearest, other) if any(nearest is row for row in rows) else (other, nearest)
 
 

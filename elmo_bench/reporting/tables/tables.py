@@ -15,7 +15,7 @@ from elmo_bench.records.record import Record
 from elmo_bench.records.store import read_all
 from elmo_bench.records.studies import LONG, SHARED, StudyCell, StudyRecord
 from elmo_bench.records.times import in_time, typical
-from elmo_bench.reporting.section import Number, Section
+from elmo_bench.reporting.section import Number, Section, show
 from elmo_bench.reporting.statistics import gains
 from elmo_bench.reporting.statistics import groups as statistics
 from elmo_bench.reporting.statistics.groups import Group, differences, linked, runs_of, short
@@ -357,3 +357,10 @@ def in_words(cell: StudyCell) -> str:
     paper = "" if cell.paper is None else f"; in the paper {upper if cell.paper > 0 else lower} is"
     measured = ", ".join(filter(None, [f"{upper} minus {lower}: {number(cell)}", cell.behind]))
     return f"{cell.source}, {cell.quantity}: {said} ({measured}){paper}."
+
+
+def show_study(record: StudyRecord, results_root: str | None = None) -> None:
+    """Prints the table of a study, and where its record is if it has one."""
+    show([of_study(record)])
+    if results_root is not None:
+        print(f"record: {record.place(results_root)}")

@@ -145,7 +145,7 @@ def test_what_else_a_user_can_get_wrong(data):
         NerReader(data("a\tO\n")).load()
     with pytest.raises(UserError, match="train:1: column 5 is missing"):
         NerReader(data(tag_column=5)).load()
-    with pytest.raises(UserError, match="choose from bioes, iob2"):
+    with pytest.raises(UserError, match="should be 'bioes' or 'iob2'"):
         NerReader({}, scheme="iob3")
     with pytest.raises(UserError, match="source_scheme=iob3"):
         NerReader(data(source_scheme="iob3")).load()

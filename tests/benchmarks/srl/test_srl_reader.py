@@ -133,7 +133,8 @@ def test_raw_text_that_is_none(data, raw):
 def test_faults_of_the_page(data):
     given = data()
     for wrong, message in (
-        ({"predicates": "nouns"}, "choose from all, verbs"), ({"every": 0}, "number from 1"), ({"dev": None}, "dev"),
+        ({"predicates": "nouns"}, "should be 'all' or 'verbs'"), ({"every": 0}, "greater than 0"),
+        ({"dev": None}, "dev"),
         ({"test": "none.conll"}, "no such file"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=message):

@@ -99,7 +99,7 @@ def test_the_last_dropout_is_on_the_pooled_vector():
 
 
 def test_an_unknown_place_of_elmo_is_refused():
-    with pytest.raises(UserError, match="choose from encoded, raw"):
+    with pytest.raises(UserError, match="should be 'encoded' or 'raw'"):
         head(output_elmo="cooked")
 
 

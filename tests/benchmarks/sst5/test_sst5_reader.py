@@ -98,7 +98,7 @@ def test_a_line_at_fault_is_named(folder, text, line, what):
 
 
 def test_what_cannot_be_meant_is_refused(folder):
-    with pytest.raises(UserError, match=r"phrases=4: choose from long, all, sentences"):
+    with pytest.raises(UserError, match=r"phrases=4: should be 'long', 'all' or 'sentences'"):
         reader(folder, phrases="4")
     with pytest.raises(UserError, match="no training phrase has 9 words"):
         reader(folder, long=9).load()

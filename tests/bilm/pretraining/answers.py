@@ -4,24 +4,25 @@ import io
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import torch
 
+from elmo_bench.commands.command import Command
 
-def run(module: ModuleType, arguments: Sequence[str]) -> None:
+
+def run(command: type[Command], arguments: Sequence[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", list(arguments))
-        module.COMMAND.run(module.main)
+        command.main()
 
 
-def answer(module: ModuleType, arguments: Sequence[str]) -> tuple[int, str]:
+def answer(command: type[Command], arguments: Sequence[str]) -> tuple[int, str]:
     """Its exit status and all that it says."""
     said, before = io.StringIO(), torch.get_num_threads()
     with redirect_stdout(said), redirect_stderr(said):
         try:
-            run(module, arguments)
+            run(command, arguments)
             code = 0
         except SystemExit as end:
             code = int(end.code or 0)

@@ -3,7 +3,6 @@
 import json
 import math
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,10 +47,10 @@ def root(tmp_path) -> Path:
 def recipe(**changes) -> Recipe:
     """Small enough for a test."""
     made = Recipe(
-        OPTIONS, [("train.txt", None)], [("dev.txt", None)],
+        options=OPTIONS, text=[("train.txt", None)], heldout=[("dev.txt", None)],
         vocabulary=30, tokens=40 * 48, rows=8, steps=6, negatives=8, lr=0.02, warmup=5, seed=3,
     )  # fmt: skip
-    return replace(made, **changes)
+    return made.model_copy(update=changes)
 
 
 def test_it_learns_the_grammar(root):

@@ -14,7 +14,7 @@ from unittest.mock import Mock, call
 import pytest
 
 from elmo_bench.bilm.pretraining.trainer import Journal, Trainer
-from elmo_bench.commands.bilm import pretrain
+from elmo_bench.commands.bilm import Pretrain
 from elmo_bench.mini import MiniData
 from elmo_bench.system.storage.integrity import load_checkpoint
 from elmo_bench.system.storage.locks import held
@@ -64,12 +64,12 @@ def arguments(place: Path, *more: str, output: str = "out") -> list[str]:
 
 def forked(place: Path, *more: str) -> Fork:
     """The command in a fork of this process."""
-    return Fork(lambda: run(pretrain, arguments(place, *more)), clean_environment())
+    return Fork(lambda: run(Pretrain, arguments(place, *more)), clean_environment())
 
 
 def inside(place: Path, *more: str, output: str = "out") -> tuple[int, str]:
     """The same to its end in this process; returns exit status and all that it says."""
-    return answer(pretrain, arguments(place, *more, output=output))
+    return answer(Pretrain, arguments(place, *more, output=output))
 
 
 def work(place: Path) -> Path:
@@ -177,8 +177,9 @@ def test_a_processor_that_is_slower_in_bfloat16_is_told(place, monkeypatch, pays
 NUMBERS = {
     "recipe.tokens=0": "recipe.tokens=0", "recipe.rows=-1": "recipe.rows=-1", "recipe.lr=1e38": "recipe.lr=1e+38",
     "recipe.lr=nan": "recipe.lr=nan", "recipe.clip=0": "recipe.clip=0", "recipe.seed=-1": "recipe.seed=-1",
-    "+recipe.betas=[0.9]": "recipe.betas=[0.9]", "+recipe.dropout=inf": "recipe.dropout=inf", "every=nan": "every=nan",
-    "stop=-1": "stop=-1", "recipe.text=[[train.txt,0]]": "train.txt=0", "recipe.steps=1.5": "recipe.steps=1.5",
+    "+recipe.betas=[0.9]": "no value for recipe.betas.1", "+recipe.dropout=inf": "recipe.dropout=inf",
+    "every=nan": "every=nan",
+    "stop=-1": "stop=-1", "recipe.text=[[train.txt,0]]": "recipe.text.0.1=0", "recipe.steps=1.5": "recipe.steps=1.5",
     "recipe.lr=0": "recipe.lr=0",
 }  # fmt: skip
 
@@ -249,7 +250,7 @@ def test_the_text_of_a_scale_is_generated_in_an_empty_cache(tmp_path, monkeypatc
 
     monkeypatch.setattr(MiniData, "make", make)
     status, said = answer(
-        pretrain, ["pretrain", "scale=mini", f"cache_root={tmp_path}/cache", *RECIPE, FEW, "device=cpu"]
+        Pretrain, ["pretrain", "scale=mini", f"cache_root={tmp_path}/cache", *RECIPE, FEW, "device=cpu"]
     )
     assert status == 0, said
     assert len(list(tmp_path.glob("cache/mini/*/bilm/card.json"))) == 1
@@ -269,7 +270,7 @@ def test_two_processes_follow_the_loss_of_one_with_the_joint_batch(place, tmp_pa
     with socket.create_server(("127.0.0.1", 0)) as free:
         group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": "2"}
     given = arguments(place, FEW, output="two")
-    both = [Fork(lambda: run(pretrain, given), clean_environment() | group | {"RANK": rank}) for rank in "01"]
+    both = [Fork(lambda: run(Pretrain, given), clean_environment() | group | {"RANK": rank}) for rank in "01"]
     for status, _, said in [each.finish() for each in both]:
         assert status == 0, said
     assert losses(place) == pytest.approx(losses(one), rel=1e-4)

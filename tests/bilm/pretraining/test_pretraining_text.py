@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from elmo_bench.bilm.corpus import Corpus, TextSource, sources
-from elmo_bench.commands.bilm import vocabulary
+from elmo_bench.commands.bilm import Vocabulary
 from elmo_bench.commands.use import embed
 from elmo_bench.system.errors import UserError
 
@@ -48,7 +48,7 @@ def test_the_vocabulary_command(tmp_path, call):
     (tmp_path / "two.txt").write_text("c a <S>\n")
     output = tmp_path / "words"
     for bounds, words in (([], "a c b"), (["least=2"], "a c"), (["size=4"], "a")):
-        status, out, _ = call(vocabulary, f"text={tmp_path}/*.txt", f"output={output}", *bounds)
+        status, out, _ = call(Vocabulary, f"text={tmp_path}/*.txt", f"output={output}", *bounds)
         assert status == 0
         assert output.read_text().split() == ["<S>", "</S>", "<UNK>", *words.split()]
         assert "they cover" in out
@@ -62,7 +62,7 @@ def test_what_the_vocabulary_command_refuses(tmp_path, monkeypatch, call, change
     (tmp_path / "latin.txt").write_bytes("fine\n\xe9t\xe9\n".encode("latin-1"))
     given = [one for one in ("text=good.txt", "output=words") if one.partition("=")[0] != change.partition("=")[0]]
     before = set(tmp_path.iterdir())
-    status, _, said = call(vocabulary, *given, change)
+    status, _, said = call(Vocabulary, *given, change)
     assert (status, said.count("\n")) == (2, 1)
     assert set(tmp_path.iterdir()) == before
 
@@ -77,7 +77,7 @@ def test_json_is_no_text(tmp_path, text):
         assert list(TextSource(path).sentences()) == [text.split()]
         return
     bilm: Any = None  # is not asked
-    for read in (lambda: list(TextSource(path).sentences()), lambda: embed.embed(bilm, path, tmp_path / "out.hdf5")):
+    for read in (lambda: list(TextSource(path).sentences()), lambda: embed(bilm, path, tmp_path / "out.hdf5")):
         with pytest.raises(UserError, match="text:1: JSON, where text is needed"):
             read()
     assert [each.name for each in tmp_path.iterdir()] == ["text"]
@@ -87,4 +87,4 @@ def test_layers_are_not_written_under_the_name_of_another_format(tmp_path):
     (tmp_path / "text").write_text("a b\n")
     bilm: Any = None
     with pytest.raises(UserError, match=r"out\.npz: embed writes HDF5"):
-        embed.embed(bilm, tmp_path / "text", tmp_path / "out.npz")
+        embed(bilm, tmp_path / "text", tmp_path / "out.npz")

@@ -8,7 +8,7 @@ from elmo_bench.bilm.corpus import Corpus, TextSource
 from elmo_bench.bilm.lm import read_vocabulary
 from elmo_bench.bilm.pretraining.run import make_recipe
 from elmo_bench.bilm.pretraining.trainer import Trainer
-from elmo_bench.commands.bilm.pretrain import _chosen
+from elmo_bench.commands.bilm import chosen_recipe
 from elmo_bench.configuration import pages
 from elmo_bench.system.errors import UserError
 
@@ -67,7 +67,7 @@ def test_files_are_looked_up_below_the_root_and_then_in_the_current_folder(text,
 @pytest.mark.parametrize("plus", ["", "+", "++"])
 def test_every_key_of_a_recipe_can_be_typed_on_every_page(scale, plus):
     typed = ["start=a", "frozen=true", "parent=[a,b]", "words=w.txt", "bfloat16=true", "rows=8"]
-    chosen, shown = _chosen([f"scale={scale}", *(f"{plus}recipe.{each}" for each in typed), "--cfg", "job"])
+    chosen, shown = chosen_recipe([f"scale={scale}", *(f"{plus}recipe.{each}" for each in typed), "--cfg", "job"])
     cfg = pages.compose(chosen, "pretrain")
     assert shown
     assert (cfg.recipe.start, cfg.recipe.frozen, cfg.recipe.words, cfg.recipe.bfloat16) == ("a", True, "w.txt", True)

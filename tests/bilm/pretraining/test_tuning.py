@@ -16,7 +16,7 @@ from elmo_bench.bilm.corpus import Corpus, TextSource
 from elmo_bench.bilm.lm import BidirectionalLM, load_lm
 from elmo_bench.bilm.pretraining.run import export
 from elmo_bench.bilm.pretraining.trainer import Trainer
-from elmo_bench.commands.bilm import tune
+from elmo_bench.commands.bilm import Tune
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.arms import variant
 from elmo_bench.identity.settings import Identity
@@ -81,7 +81,7 @@ def made(bench, parent: Path, *changes: str) -> Path:
 
 def command(bench, parent: Path, *changes: str) -> tuple[int, str]:
     """The command in this process: its exit status and what it said."""
-    return answer(tune, ["tune", *overrides(bench, parent, *changes)])
+    return answer(Tune, ["tune", *overrides(bench, parent, *changes)])
 
 
 def paths(folder: Path) -> tuple[Path, Path]:

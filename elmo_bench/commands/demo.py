@@ -1,45 +1,69 @@
-"""A local page on which one tries the trained heads and the biLM's vectors: `elmo-bench demo`."""
+"""The local page of `elmo-bench demo`, on which one tries the trained heads and the biLM's vectors."""
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from html import escape
 from itertools import pairwise
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from elmo_bench.commands.use.compare import cosines, place
-from elmo_bench.commands.use.predict import packages
+from elmo_bench.system import code
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal.command import Argument, Command, flag, whole
 
 if TYPE_CHECKING:
     from elmo_bench.bilm import BiLM
     from elmo_bench.trained.opened import Trained
 
-COMMAND = Command(
-    (
-        Argument("checkpoint", "of a run, in place of the head of its task", None, "FILE.ckpt"),
-        Argument("bilm", "the biLM whose vectors are compared: open, mini, or a folder", "open", "NAME"),
-        Argument("port", "of this machine's address 127.0.0.1", 7860, "N", whole(0, 65535)),
-        Argument("public", "true: every machine of the network can open the page", False, parse=flag),
-    ),
-    (
-        ("", "opens on http://127.0.0.1:7860; Ctrl+C ends it"),
-        ("port=8080 public=true", "for others of the network, too: there is no password"),
-    ),
-    (
-        "The page has a tab for each task: type a text, and see the answer marked in it, its probabilities and the "
-        "weights that the trained head gives to the biLM's layers. The last tab compares a word's vectors in two "
-        "sentences, layer by layer. It needs the extra `demo`: pip install 'elmo_bench[demo]'.",
-    ),
-    page="predicting",
-)
 LOCAL = "127.0.0.1"
 COLOURS = ("#cfe3ff", "#ffe0bd", "#cdeccd", "#f3cfe6", "#fff2ae", "#ddd6f7", "#c9ecec", "#f6cccc")
 T = TypeVar("T")
 Span = tuple[int, int, str]  # characters [start, end) of a text, and what they are called
+
+
+def packages() -> Iterator[tuple[str, ModuleType]]:
+    """Each task with the package of its reader."""
+    from omegaconf import OmegaConf
+
+    from elmo_bench.configuration import pages
+
+    for task in pages.tasks():
+        reader = OmegaConf.select(pages.read(pages.page(task)), "task.reader._target_") or ""
+        if package := ".".join(reader.split(".")[:-2]):
+            yield task, importlib.import_module(code.located(package))
+
+
+def cosines(bilm: BiLM, sentences: Sequence[Sequence[str]], places: Sequence[int]) -> list[tuple[float, float, float]]:
+    """Of each layer the cosine of two words' vectors, of their forward halves and of their backward halves."""
+    import torch
+    from torch.nn import functional as F
+
+    first, second = (
+        layers[:, place].double() for layers, place in zip(bilm.encode(sentences), places, strict=True)
+    )  # (L+1, 2P)
+    half = first.shape[1] // 2
+    parts = [slice(None), slice(half), slice(half, None)]
+    columns = [F.cosine_similarity(first[:, part], second[:, part], dim=-1) for part in parts]
+    return [
+        (whole, forward, backward) for whole, forward, backward in torch.stack(columns, dim=1).clamp(-1, 1).tolist()
+    ]
+
+
+def place(word: str, sentence: Sequence[str], number: int, name: str) -> int:
+    """The position of an occurrence of a word, counted from 1, in the sentence that an argument gave.
+
+    Raises:
+        UserError: the sentence does not have that many of the word.
+    """
+    found = [i for i, one in enumerate(sentence) if one == word]
+    if not found:
+        raise UserError(f"word={word} does not occur in {name}='{' '.join(sentence)}'; separate words by spaces")
+    if number > len(found):
+        raise UserError(f"{name}_at={number}: {word} occurs {len(found)} times in {name}='{' '.join(sentence)}'")
+    return found[number - 1]
 
 
 def examples() -> dict[str, list[dict[str, Any]]]:
@@ -209,13 +233,9 @@ def _told(gradio: Any, function: Callable[..., T], *given: Any) -> T:
         raise gradio.Error(str(error), print_exception=False) from None
 
 
-def main() -> None:
-    """The entry point."""
-    given = COMMAND.parse()
-    heads = {}
-    if path := given["checkpoint"]:
-        heads[head(path).task] = path
-    blocks = page(heads, given["bilm"])
-    host = "0.0.0.0" if given["public"] else LOCAL
-    print(f"http://{LOCAL}:{given['port']}; Ctrl+C ends it", flush=True)
-    blocks.launch(server_name=host, server_port=given["port"], share=False, quiet=True)
+def launch(checkpoint: str | None, bilm: str, port: int, public: bool) -> None:
+    """Opens the page, until a signal ends it; the arguments are those of the command."""
+    heads = {head(checkpoint).task: checkpoint} if checkpoint else {}
+    blocks = page(heads, bilm)
+    print(f"http://{LOCAL}:{port}; Ctrl+C ends it", flush=True)
+    blocks.launch(server_name="0.0.0.0" if public else LOCAL, server_port=port, share=False, quiet=True)

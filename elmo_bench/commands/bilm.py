@@ -1,0 +1,326 @@
+"""Commands that make and measure biLMs."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
+
+from elmo_bench.commands.command import (
+    Command,
+    Examples,
+    File,
+    Folder,
+    HelpSection,
+    Name,
+    Texts,
+    described,
+    files,
+    run_keys,
+)
+from elmo_bench.configuration.keys import fields, valid
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import json_text
+from elmo_bench.system.terminal.console import choices
+
+if TYPE_CHECKING:  # `--help` does not import it
+    from elmo_bench.configuration.schema import RunConfig
+
+RESUMES = "running the command again resumes from the last checkpoint"
+
+
+class Pretrain(Command):
+    """Train a biLM on plain text.
+
+    Writes options.json and weights.hdf5 in the official layout, the softmax and its vocabulary, and a card with
+    perplexities. Running the command again resumes from the last checkpoint.
+
+    On several GPUs: torchrun --no-python --nproc-per-node=N elmo-bench pretrain KEY=VALUE ...
+    """
+
+    page: ClassVar[str] = "bilms"
+    again: ClassVar[str] = RESUMES
+    overrides: ClassVar[bool] = True
+    examples: ClassVar[Examples] = {
+        "scale=open data_root=FOLDER": "reads the recipe's text below FOLDER",
+        "scale=original data_root=FOLDER device=cuda": "the paper's biLM by the release's recipe",
+    }
+
+    scale: str = "open"
+    """the recipe, a file in conf/pretrain/"""
+    data_root: Folder | None = None
+    """folder of the data; also the environment variable DATA_ROOT"""
+    output: Folder | None = None
+    """folder for the biLM; by default models/ and the recipe's name"""
+    every: NonNegativeFloat = 300
+    """seconds between checkpoints"""
+    compile: bool = True
+    """compile the pointwise work; false where there is no C++ compiler"""
+    stop: Annotated[NonNegativeInt, "UPDATE"] | None = None
+    """stop and export after this update; recipe.start=FOLDER continues it"""
+    force: bool = False
+    """train again although there is a biLM"""
+    device: str = "auto"
+    """auto, cpu or cuda"""
+    wandb: Annotated[dict[str, Any], "{project:NAME}"] | None = None
+    """send the log to W&B too, offline without a key"""
+
+    @classmethod
+    def sections(cls) -> Sequence[HelpSection]:
+        return [files(["pretrain"])]
+
+    @classmethod
+    def parse(cls, argv: Sequence[str]) -> Pretrain:
+        """All arguments are keys of conf/pretrain.yaml and of the recipe."""
+        return cls(typed=[*argv])
+
+    def run(self) -> None:
+        from omegaconf import OmegaConf
+        from rich.console import Console
+
+        from elmo_bench.bilm.card import REMEDY, check_folder, read_card
+        from elmo_bench.bilm.pretraining.parallel import leave
+        from elmo_bench.bilm.pretraining.run import is_of, make_recipe, pretrain, show
+        from elmo_bench.configuration import pages
+        from elmo_bench.records.wandb_runs import opened
+
+        typed, shown = chosen_recipe(self.typed)
+        cfg = pages.compose(typed, "pretrain")
+        if shown:
+            print(OmegaConf.to_yaml(cfg), end="")
+            return
+        plain: Any = OmegaConf.to_container(cfg, resolve=True)
+        given = valid(Pretrain, {key: plain[key] for key in fields(Pretrain) if key in plain})
+        if cfg.root is None:
+            raise UserError(f"no training text: give {places.DATA_ROOT}, a folder that contains lm/")
+        output, root = Path(given.output), Path(cfg.root).absolute()
+        recipe = make_recipe(cfg.recipe, root)
+        _make_text(cfg.name, root, cfg.cache_root)
+        if output.exists() and not (output / "card.json").is_file():
+            raise UserError("exists, but is not a biLM trained here (no card.json); give another output=", output)
+        card = read_card(output, REMEDY) if output.exists() and not given.force else None
+        if card and not is_of(card, recipe, root):
+            raise UserError(
+                "trained by another recipe or on other text; force=true replaces it, another output= keeps it", output
+            )
+        if card and card.get("updates", recipe.updates) >= recipe.end(given.stop):
+            check_folder(output, REMEDY)
+            print(f"{output} exists already; force=true trains it again", file=sys.stderr)
+        else:
+            wandb = partial(opened, **given.wandb) if given.wandb else None
+            how = given.compile, given.every, given.force, given.device, wandb, given.stop
+            card = pretrain(recipe, root, Path(cfg.cache_root) / "pretrain", output, *how)
+        if card:
+            show(card, Console())
+        leave()
+
+
+def chosen_recipe(arguments: Sequence[str]) -> tuple[list[str], bool]:
+    """The arguments as Hydra takes them, and whether they ask for the configuration alone, with `--cfg job`.
+
+    A configuration file may leave out keys that every recipe has, for which Hydra wants a plus.
+    """
+    from elmo_bench.bilm.pretraining.recipe import Recipe
+
+    keys = {f"recipe.{name}" for name in Recipe.model_fields}
+    for scale in (a.removeprefix("scale=") for a in arguments if a.startswith("scale=")):
+        if scale not in places.named("pretrain"):
+            raise UserError(f"scale={scale}: no recipe for it; {choices(scale, places.named('pretrain'))}")
+    chosen = [f"pretrain={a.removeprefix('scale=')}" if a.startswith("scale=") else a for a in arguments]
+    chosen = [f"++{a.lstrip('+')}" if a.lstrip("+").partition("=")[0] in keys else a for a in chosen]
+    if shown := chosen.count("--cfg") == 1 and "job" in chosen:
+        chosen = [a for a in chosen if a not in ("--cfg", "job")]
+    return chosen, shown
+
+
+def _make_text(scale: str, root: Path, cache_root: str) -> None:
+    """Generates missing or damaged text of the mini scale again: another text would make another biLM."""
+    from elmo_bench.configuration import pages, schema
+    from elmo_bench.identity.settings import maker
+    from elmo_bench.mini.data import mend
+
+    if scale in places.named("scale"):
+        cfg = pages.compose([f"scale={scale}"])
+        cfg.cache_root = cache_root
+        run = schema.typed(cfg)
+        if (text := maker(run.scale, run.places)) and Path(run.scale.folder or "").absolute() == root:
+            text.make()
+            return
+    mend(root)
+
+
+class Vocabulary(Command):
+    """Write the words of a text by frequency, for the softmax of a biLM.
+
+    The text has one tokenized sentence a line. <S>, </S> and <UNK> come first, then the words by frequency, as
+    recipe.words of `elmo-bench pretrain` expects.
+    """
+
+    page: ClassVar[str] = "bilms"
+    examples: ClassVar[Examples] = {
+        "text=corpus.txt.gz output=words.txt size=50000": "the 49,997 most frequent words and the markers",
+        "text='news.en-*' output=words.txt least=3": "as in the release's vocabulary of the 1B Word Benchmark",
+    }
+    text: Texts
+    """a file (plain, .gz, .xz), a folder of such files, or a quoted pattern"""
+    output: File
+    """the file to write, one word a line"""
+    size: Annotated[int, Field(ge=4), "N"] | None = None
+    """the most words, including the three markers; by default all"""
+    least: PositiveInt = 1
+    """words seen less often are left out"""
+
+    def run(self) -> None:
+        from elmo_bench.bilm.corpus import most_frequent, sources
+        from elmo_bench.system.storage.files import replacing
+        from elmo_bench.system.terminal.streams import tracked
+
+        output = Path(self.output)
+        if output.is_dir() or not output.parent.is_dir():
+            raise UserError("cannot be written: give the name of a file in a folder that exists", output)
+        counts = Counter[str]()
+        for source in tracked(sources(Path(), [(self.text, None)]), "counting words"):
+            for words in source.sentences():
+                counts.update(words)
+        words = most_frequent(counts, self.size, self.least)
+        with replacing(output) as file:
+            file.writelines(f"{word}\n" for word in words)
+        known = sum(counts[word] for word in words)
+        print(f"{len(words)} words -> {output}; they cover {known / counts.total():.2%} of {counts.total()} tokens")
+
+
+class Tune(Command):
+    """Tune a biLM on the training text of a task, without its labels.
+
+    Prints the full-softmax perplexity of dev before and after one pass over the training sentences, and writes it to a
+    record, results/own/analysis/SCALE/tuning/ID.json, for the report. Sentences of dev and test are left out of the
+    text. Runs know the tuned biLM as bilm=tuned, the other commands by its folder. A parent without a softmax, such as
+    the official files, first gets a new one, with the biLM frozen; `before` is the perplexity with it.
+
+    Beside task= (or task=all) and scale=, bilm.parent=NAME chooses the biLM to tune, and bilm.tuning.lr=X and the other
+    keys of the scale's file in conf/tuning/ say how. Any other key of the configuration may be given, too.
+    """
+
+    page: ClassVar[str] = "bilms"
+    again: ClassVar[str] = RESUMES
+    overrides: ClassVar[bool] = True
+    examples: ClassVar[Examples] = {
+        "task=snli": "the biLM of the mini scale on SNLI's sentences",
+        "task=all scale=open data_root=FOLDER": "Table 7: perplexities of all six tasks before and after",
+    }
+
+    @classmethod
+    def sections(cls) -> Sequence[HelpSection]:
+        from elmo_bench.configuration.schema import TuningConfig
+
+        named = ["task", "scale", "bilm", "tuning"]
+        return [files(named), HelpSection("Keys of tuning", described(TuningConfig, "bilm.tuning.")), run_keys()]
+
+    def run(self) -> None:
+        from elmo_bench.identity.missing import check_text
+        from elmo_bench.identity.settings import maker
+        from elmo_bench.reporting.tables.tables import show_study
+        from elmo_bench.tuning import TunedBilm, table
+
+        runs = to_tune(self.typed)
+        for run in runs:
+            check_text(run)
+        for run in runs:
+            if data := maker(run.scale, run.places):
+                data.make()
+            TunedBilm(run.bilm, run.places).make(run.force)
+        show_study(table.write(runs), runs[0].results_root)
+
+
+def to_tune(arguments: Sequence[str]) -> list[RunConfig]:
+    """The configuration of each task that the arguments name; of `task=all`, of every task that offers the scale.
+
+    Raises:
+        UserError: the errors of the configuration, or `bilm=` for `bilm.parent=`.
+    """
+    from elmo_bench.configuration import pages, schema
+
+    if named := next((one for one in arguments if one.startswith("bilm=") and one != "bilm=tuned"), None):
+        raise UserError(f"{named}: give bilm.parent={named.partition('=')[2]}, the biLM to tune")
+    overrides = ["bilm=tuned", *arguments]
+    if "task=all" not in arguments:
+        return [schema.typed(pages.compose(overrides))]
+    others = [override for override in overrides if override != "task=all"]
+    runs = [schema.typed(pages.compose([*others, f"task={task}"])) for task in pages.tasks()]
+    return [run for run in runs if run.scale.name in run.task.scales]
+
+
+class OfBilm(Command):
+    """A command that reads a biLM."""
+
+    bilm: Name = "open"
+    """open, mini, or a folder with a biLM in the official layout"""
+    options: File | None = None
+    """instead of bilm: its options, in the official layout"""
+    weights: File | None = None
+    """and its weights"""
+
+    def files(self) -> tuple[Path, Path]:
+        """The options and weights that were given, or those of `bilm`.
+
+        Raises:
+            UserError: one of both is given alone, or there is no biLM of the name.
+        """
+        from elmo_bench.bilm.card import files_of
+
+        if self.options and self.weights:
+            return Path(self.options), Path(self.weights)
+        if self.options or self.weights:
+            raise UserError("options and weights belong together; give both, or neither for bilm=open")
+        return files_of(self.bilm)
+
+
+class Perplexity(OfBilm):
+    """The perplexity of a biLM on a text, by the full softmax.
+
+    Prints a JSON object: the perplexity forward (given the words before), backward (given those after) and their mean,
+    as the paper quotes it; how many predictions each direction made, ends of sentences included; the size of the
+    vocabulary and how many words of the text it lacks. These count as the one word <UNK>, so that figures compare only
+    for one vocabulary and one text.
+
+    The state runs on from sentence to sentence, as in training. A long text is read in 32 equal parts; up to 31
+    predictions at its end are left out.
+
+    Beside the weights lie softmax.safetensors and vocabulary.txt. The official files have no softmax; `elmo-bench tune`
+    trains one.
+    """
+
+    page: ClassVar[str] = "bilms"
+    examples: ClassVar[Examples] = {
+        "text=text.txt.xz": "of the open biLM", "bilm=own/biLM text=text.txt": "of that of a folder",
+    }  # fmt: skip
+    text: Texts
+    """one tokenized sentence a line; a file, a folder of files or a quoted pattern"""
+
+    def run(self) -> None:
+        from elmo_bench.bilm.corpus import Corpus, sources
+        from elmo_bench.bilm.lm import has_softmax, read_lm
+
+        options, weights = self.files()
+        if not has_softmax(weights.parent):
+            raise UserError(
+                "no softmax.safetensors and vocabulary.txt beside these weights, which a perplexity needs; the "
+                "official files have none, and `elmo-bench tune` trains one",
+                weights,
+            )
+        lm, words = read_lm(options, weights)
+        corpus = Corpus.read(sources(Path(), [(self.text, None)]))
+        measured = lm.perplexity(corpus, words, name=self.text)
+        predictions, running = measured.pop("tokens"), measured.pop("unknown_words")
+        del measured["pieces"]
+        counts = {
+            "predictions": predictions, "vocabulary": len(words), "sentences": len(corpus.ends),
+            "words": len(corpus.tokens), "unknown_words": running, "distinct_unknown_words": corpus.unknown(words)[1],
+        }  # fmt: skip
+        print(json_text.dumps({**measured, **counts}, indent=1))

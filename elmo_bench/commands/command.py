@@ -1,0 +1,248 @@
+"""What all commands share: arguments as typed keys, and `--help`, printed without importing large libraries."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+import textwrap
+from collections.abc import Collection, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
+
+from pydantic import AfterValidator
+
+from elmo_bench.configuration.keys import Flag, Hidden, Keys, allowed, documented, fields, parts, valid
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError, as_typed
+from elmo_bench.system.storage import outputs
+from elmo_bench.system.terminal import console
+
+HEADINGS = {  # the commands of each, which is a module
+    "run": ("reproduce", "sweep", "queue", "train", "prepare", "data"),
+    "compare": ("report", "export", "publish", "score"),
+    "bilm": ("pretrain", "vocabulary", "tune", "perplexity"),
+    "analysis": ("analysis.neighbours", "analysis.wsd", "analysis.pos", "analysis.overlap"),
+    "use": ("predict", "demo", "embed", "compare", "export_head"),
+    "machine": ("bench",),
+}
+COMMANDS = {name: heading for heading, names in HEADINGS.items() for name in names}
+GROUPS = ("task", "scale", "bilm", "vectors", "trainer", "logger", "callbacks", "launcher", "sweeper", "sweep")
+HELP = ("--help", "-h")
+WIDTH = 100  # of a help text, in characters
+FILES = ("FILE", "FOLDER", "TEXT")  # placeholders of paths
+DATA = "task.data."  # how the keys begin that say how files are read
+File = Annotated[str, "FILE"]
+Folder = Annotated[str, "FOLDER"]
+Texts = Annotated[str, "TEXT"]
+Name = Annotated[str, "NAME"]
+Examples = dict[str, str]
+
+
+class HelpSection(NamedTuple):
+    """A part of a help text: a title, and lines of a term and what it means."""
+
+    title: str
+    lines: Sequence[tuple[str, str]]
+    widest: int = 34  # if a term is longer, its meaning starts on the next line
+
+
+class Command(Keys):
+    """A command: its keys are its arguments, and its docstring is its help: a summary, and paragraphs on its files.
+
+    Attributes:
+        page: of docs/, without .md: where to read on, in a checkout.
+        examples: arguments of example calls, each with an explanation or "".
+        again: how to go on after a signal.
+        overrides: whether any key of the configuration may be given too; these are not parsed here.
+        calls: two ways to type it, the first for the examples.
+        typed: what was typed beside its own keys.
+    """
+
+    page: ClassVar[str] = ""
+    examples: ClassVar[Examples] = {}
+    again: ClassVar[str] = "nothing is half-written; run the command again"
+    overrides: ClassVar[bool] = False
+    calls: ClassVar[tuple[str, str]] = ("elmo-bench {name} {given}", "python -m elmo_bench {name} {given}")
+    debug: Flag = False
+    """show the traceback of an error"""
+    typed: Hidden[list[str]] = []
+
+    def run(self) -> None:
+        """What the command does."""
+        raise NotImplementedError
+
+    @classmethod
+    def sections(cls) -> Sequence[HelpSection]:
+        """Further parts of the help; made only when it is printed."""
+        return every_key() if cls.overrides else ()
+
+    @classmethod
+    def main(cls, name: str = "") -> None:
+        """Prints the help if an argument is `--help`; else runs the command as `console.report` does."""
+        if any(argument.partition("=")[0] in places.FLAGS for argument in sys.argv[1:]):
+            console.report(lambda: places.take_own(sys.argv))
+        if any(argument in HELP for argument in sys.argv[1:]):
+            return console.report(lambda: print(cls.help(name)))
+        return console.report(cls.start, cls.again)
+
+    @classmethod
+    def start(cls) -> None:
+        """Runs the command with the arguments of this process."""
+        cls.parse(sys.argv[1:]).run()
+
+    @classmethod
+    def parse(cls, argv: Sequence[str]) -> Self:
+        """The command with its arguments. An `output` must be none of the files and folders that others name.
+
+        Raises:
+            UserError: an argument without "=", an unknown or missing key, an invalid value, an output that is an input.
+        """
+        values, typed, data = dict[str, str](), list[str](), list[str]()
+        own = {name.removeprefix("+"): name for name, field in fields(cls).items() if field.repr}
+        for argument in argv:
+            key, equals, value = argument.partition("=")
+            key = key.removeprefix("+")
+            if cls.overrides and (not equals or key not in own or key == "debug"):
+                typed.append(argument)
+            elif not equals:
+                hint = f"give {key}=VALUE" if key in own else console.choices(key, [*own])
+                raise UserError(f"{argument}: arguments are written key=value; {hint}")
+            elif key.startswith(DATA) and "data" in cls.model_fields:
+                data.append(argument.lstrip("+").removeprefix(DATA))
+            elif value:
+                values[own.get(key, key)] = value
+        lacking = [f"{name}=..." for name, field in fields(cls).items() if field.is_required() and name not in values]
+        if lacking and not cls.overrides:
+            raise UserError(f"missing argument{'s' * (len(lacking) > 1)} {', '.join(lacking)}")
+        made = valid(cls, values, text=True)
+        made.typed.extend(typed)
+        if data:
+            getattr(made, "data").update(_plain(data))  # noqa: B009
+        if output := values.get("output"):
+            paths = [name for name, field in fields(cls).items() if placeholder(field) in FILES]
+            outputs.apart(output, [made.plain()[name] for name in paths if name != "output"])
+        return made
+
+    @classmethod
+    def help(cls, name: str = "") -> str:
+        """The text of `--help`."""
+        summary, _, notes = (inspect.getdoc(cls) or "").partition("\n\n")
+        examples = [(cls.calls[0].format(name=name, given=line).rstrip(), what) for line, what in cls.examples.items()]
+        arguments = sorted(described(cls), key=lambda line: line[0].startswith("debug="))
+        sections = [HelpSection("Arguments", arguments), HelpSection("Examples", examples, 0), *cls.sections()]
+        told = [textwrap.fill(" ".join(note.split()), WIDTH) for note in notes.split("\n\n") if note]
+        read_on = [f"Read on: docs/{cls.page}.md"] if cls.page and places.CHECKOUT else []
+        usage = cls.usage(name)
+        return "\n\n".join([summary, usage, *told, *(printed(each) for each in sections if each.lines), *read_on])
+
+    @classmethod
+    def usage(cls, name: str) -> str:
+        """The first lines: the syntax of the command."""
+        required = [term for term, meaning in described(cls) if meaning.endswith("(required)")]
+        given = " ".join([*required, "[KEY=VALUE ...]"])
+        return "Usage: {}\n   or: {}".format(*(call.format(name=name, given=given) for call in cls.calls))
+
+
+def command(name: str) -> type[Command]:
+    """A command by its name: "analysis.pos" is `Pos` in `elmo_bench.commands.analysis`."""
+    module = importlib.import_module(f"elmo_bench.commands.{COMMANDS[name]}")
+    return getattr(module, name.rpartition(".")[2].title().replace("_", ""))
+
+
+def _plain(typed: Sequence[str]) -> Mapping[str, Any]:
+    """The values of keys, written as for Hydra. Raises `UserError` for what cannot be read."""
+    from omegaconf import OmegaConf
+    from yaml import YAMLError
+
+    try:
+        return OmegaConf.to_container(OmegaConf.from_dotlist(list(typed)))  # type: ignore[return-value]
+    except (YAMLError, ValueError) as error:
+        raise UserError(f"{DATA}{' '.join(typed)}: cannot be read ({error})") from None
+
+
+def several(known: Collection[str]) -> AfterValidator:
+    """Some of a few words, with commas between them; they come in the order in which they are known."""
+
+    def parse(text: str) -> list[str]:
+        for name in (names := text.split(",")):
+            if name not in known:
+                raise ValueError(f"there is no part {name}; {console.choices(name, [*known])}")
+        return [name for name in known if name in names]
+
+    return AfterValidator(parse)
+
+
+# Help for keys.
+
+
+def placeholder(field: Any) -> str:
+    """What stands for the value of a key: the word in its type, as FILE."""
+    words = [*field.metadata, *(word for part in parts(field.annotation) for word in getattr(part, "__metadata__", ()))]
+    return next((word for word in words if isinstance(word, str)), "VALUE")
+
+
+def described(block: type[Keys], prefix: str = "", nested: bool = True) -> list[tuple[str, str]]:
+    """The keys of a block that have a meaning, as `state=warm` with the default, and those of inner blocks."""
+    lines, own = [], issubclass(block, Command)
+    for name, field, meaning in documented(block, prefix, nested):
+        values = allowed(field.annotation)
+        listed = f" ({', '.join(map(shown, values))})" if {*values} - {True, False} else ""
+        empty = placeholder(field) if own or field.is_required() else "null"
+        default = empty if field.is_required() or field.default in (None, [], {}) else shown(field.default)
+        lines.append((f"{name}={default}", meaning + listed + " (required)" * (own and field.is_required())))
+    return lines
+
+
+def blocks() -> dict[str, type[Keys]]:
+    """The typed blocks of a run's configuration, by the name that their keys begin with."""
+    from elmo_bench.configuration import schema
+
+    return {
+        "elmo": schema.ElmoConfig,
+        "bilm": schema.BilmConfig,
+        "task": schema.TaskConfig,
+        "vectors": schema.VectorsConfig,
+        "vectors.sets.NAME": schema.VectorSetConfig,
+        "scale": schema.ScaleConfig,
+        "trainer": schema.TrainerConfig,
+        "logger": schema.LoggerConfig,
+    }
+
+
+def run_keys() -> HelpSection:
+    """The keys of a run outside its blocks."""
+    from elmo_bench.configuration.schema import RunConfig
+
+    return HelpSection("Keys of the run", described(RunConfig, nested=False))
+
+
+def every_key() -> list[HelpSection]:
+    """The configuration files, and every key of a run with its default."""
+    title = "Keys of {}, with the defaults that configuration files change"
+    further = [HelpSection(title.format(name), described(block, f"{name}.")) for name, block in blocks().items()]
+    return [files(GROUPS), run_keys(), *further]
+
+
+def files(groups: Sequence[str]) -> HelpSection:
+    """A section of the help that lists the configuration files of each group."""
+    listed = [(f"{group}=", ", ".join(places.named(group))) for group in groups]
+    return HelpSection("Configuration files", [line for line in listed if line[1]])
+
+
+def shown(value: Any) -> str:
+    """A value as it is written on the command line."""
+    return ",".join(map(shown, value)) if isinstance(value, (list, tuple)) else as_typed(value)
+
+
+def printed(section: HelpSection) -> str:
+    """A section as text, in two columns."""
+    width = max((len(term) for term, _ in section.lines if len(term) <= section.widest), default=0)
+    lines = [f"{section.title}:"]
+    for term, meaning in section.lines:
+        first = f"  {term:<{width}}  "
+        rest = " " * (width + 4)
+        if len(term) > width and meaning:
+            lines.append(first.rstrip())
+            first = rest
+        lines.append(textwrap.fill(meaning, WIDTH, initial_indent=first, subsequent_indent=rest) or first.rstrip())
+    return "\n".join(lines)

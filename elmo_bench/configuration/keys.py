@@ -1,0 +1,179 @@
+"""Keys and their values: each is declared once, in a model of pydantic, which checks what stands in its place.
+
+What stands below a key is its meaning, for `--help` and the documentation. A message names the key and the value as
+they are typed, and says in pydantic's words what the value should be.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from difflib import get_close_matches
+from functools import cache
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, Strict, TypeAdapter, ValidationError, create_model
+from pydantic.fields import FieldInfo
+
+from elmo_bench.system.errors import UserError, as_typed
+from elmo_bench.system.terminal.console import choices
+
+T = TypeVar("T")
+LONGEST = 99  # characters of a value in a message
+LARGEST = 1e37  # of 32-bit floats, a tenth of the largest: room for the corrections of an optimizer
+REQUIRED = "???"  # in the place of a value that a configuration file must give, as OmegaConf has it
+FORMS = {  # of types that pydantic calls by their names in Python
+    "model_type": "should be a block of keys", "dict_type": "should be a mapping, as {key: value}",
+    "list_type": "should be a list, as [a,b]",
+}  # fmt: skip
+Flag = Annotated[bool, Strict(False)]  # also 1 and 0
+Text = Annotated[str, Strict(False)]  # a number is its digits
+Share = Annotated[float, Field(ge=0, lt=1)]
+# Of keys: no result depends on it; it is counted by hand (`identity/settings.py`); it is not typed.
+Aside = Annotated[T, Field(exclude=True)]
+Counted = Annotated[T, Field(exclude=True, json_schema_extra={"counted": True})]
+Hidden = Annotated[T, Field(exclude=True, repr=False)]
+STRICT = ConfigDict(strict=True, allow_inf_nan=False, coerce_numbers_to_str=True, arbitrary_types_allowed=True)
+
+
+class Keys(BaseModel):
+    """A block of typed keys."""
+
+    model_config = STRICT | ConfigDict(extra="forbid", validate_by_name=True, validate_by_alias=True)
+    hint: ClassVar[str] = ""  # to who types a key that the block lacks
+
+    def plain(self) -> dict[str, Any]:
+        """The values by the names of their keys."""
+        return dict(zip(fields(type(self)), dict(self).values(), strict=True))
+
+    def identifying(self, whole: bool = False) -> dict[str, Any]:
+        """The values that a result depends on and, unless `whole`, that differ from their defaults."""
+        return self.model_dump(by_alias=True, exclude_defaults=not whole)
+
+
+def fields(block: Any) -> dict[str, FieldInfo]:
+    """The keys of a block that are typed, or given by code, by their names."""
+    return {field.alias or name: field for name, field in block.__pydantic_fields__.items()}
+
+
+def meanings(block: type) -> dict[str, str]:
+    """What the source of a block says below its keys."""
+    found = {}
+    for cls in (cls for cls in reversed(block.mro()) if issubclass(cls, Keys) and cls is not Keys):
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+        for key, text in pairwise(tree.body):  # type: ignore[attr-defined]
+            match key, text:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(meaning))):
+                    found[name] = " ".join(meaning.split())
+    return {each.alias or name: found[name] for name, each in block.__pydantic_fields__.items() if name in found}
+
+
+def documented(block: type[Keys], prefix: str = "", nested: bool = True) -> Iterator[tuple[str, FieldInfo, str]]:
+    """The keys of a block that have a meaning, and those of the blocks inside it: name, field and meaning."""
+    said = meanings(block)
+    for name, field in fields(block).items():
+        below = inner(field.annotation) if get_origin(field.annotation) not in (dict, list) else None
+        if nested and below:
+            yield from documented(below, f"{prefix}{name}.")
+        elif name in said:
+            yield f"{prefix}{name}", field, said[name]
+
+
+def shape(**keys: Any) -> Any:
+    """A model of an object with these keys, and maybe others: of each its type, with a default if it may be absent."""
+    named: dict[str, Any] = {key: kind if isinstance(kind, tuple) else (kind, ...) for key, kind in keys.items()}
+    return create_model("Shape", __config__=STRICT | ConfigDict(coerce_numbers_to_str=False), **named)
+
+
+def parts(kind: Any) -> Iterator[Any]:
+    """A type, and those that it is made of."""
+    yield kind
+    for part in () if get_origin(kind) is Literal else get_args(kind):
+        yield from parts(part)
+
+
+def inner(kind: Any) -> type[Keys] | None:
+    """The block in the type of a key."""
+    return next((part for part in parts(kind) if hasattr(part, "__pydantic_fields__")), None)
+
+
+def allowed(kind: Any) -> list[Any]:
+    """The only values of a type, if there are such."""
+    words = {part: (True, False) if part is bool else get_args(part) for part in parts(kind)}
+    return [value for part in words if part is bool or get_origin(part) is Literal for value in words[part]]
+
+
+def defaults(block: type[Keys]) -> dict[str, Any]:
+    """What is composed with the configuration files: the keys of a block and of those inside it."""
+    found: dict[str, Any] = {}
+    for name, field in fields(block).items():
+        if isinstance(below := field.annotation, type) and issubclass(below, Keys):
+            found[name] = defaults(below)
+        elif field.repr:
+            found[name] = REQUIRED if field.is_required() else field.default
+    return found
+
+
+def valid(kind: Any, value: Any, name: str = "", text: bool = False, path: Any = None) -> Any:
+    """A value of a type: a block from plain containers, say.
+
+    Args:
+        kind: a block, or any type that pydantic knows.
+        value: what stands in the file.
+        name: its key.
+        text: whether all values are as typed on the command line.
+        path: of the file.
+
+    Raises:
+        UserError: a key that the block lacks, a value that it may not have.
+    """
+    adapter = _adapter(kind)
+    try:
+        return adapter.validate_strings(value) if text else adapter.validate_python(value)
+    except ValidationError as error:
+        raise UserError(fault(error, kind, name), path) from None
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter:
+    typed = hasattr(kind, "__pydantic_fields__")  # a block has a configuration of its own
+    return TypeAdapter(kind) if typed else TypeAdapter(kind, config=STRICT)
+
+
+def fault(error: ValidationError, kind: Any, name: str = "") -> str:
+    """The first fault in one line: the key, what was typed, what it may be."""
+    first = min(error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden")
+    place, value, message = (
+        first["loc"],
+        first["input"],
+        first["msg"].removeprefix("Input ").removeprefix("Value error, "),
+    )
+    name = ".".join(filter(None, [name, *map(str, place)]))
+    if first["type"] == "missing":
+        return f"no value for {name}"
+    if first["type"] == "extra_forbidden":
+        block: Any = inner(kind)
+        for part in place[:-1]:
+            block = inner(fields(block)[part].annotation) if part in fields(block) else block
+        known = [key for key, field in fields(block).items() if field.repr]
+        return f"{name}: there is no such key; {choices(str(place[-1]), known)}{block.hint}"
+    message = FORMS.get(first["type"], message)
+    if first["type"] == "literal_error":
+        message = message.replace("True", "true").replace("False", "false")
+        if near := get_close_matches(str(value), re.findall(r"[\w.-]+", message.replace("should be", "")), 1):
+            message += f"; did you mean {near[0]}?"
+    typed = "" if isinstance(value, dict | BaseModel) or not name else f"={as_typed(value)}"[:LONGEST]
+    return f"{name}{typed}: {message}".removeprefix(": ")
+
+
+def finite(node: Any, name: str = "") -> None:
+    """Raises `UserError` for a number, anywhere in plain containers, that is not finite or has no room in 32 bits."""
+    if isinstance(node, dict | list):
+        for part, value in node.items() if isinstance(node, dict) else ((None, value) for value in node):
+            finite(value, ".".join(map(str, filter(None, [name, part]))))
+    elif isinstance(node, int | float) and not -(most := LARGEST if isinstance(node, float) else 2**31) <= node <= most:
+        raise UserError(f"{name}={node}: a number that 32 bits can hold is needed")

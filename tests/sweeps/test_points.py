@@ -1,0 +1,25 @@
+"""The ids and changes of the points of all sweeps stay what they are."""
+
+import pytest
+
+from elmo_bench.configuration import pages, schema, tables
+from elmo_bench.identity.arms import variant
+from elmo_bench.identity.settings import Identity
+from elmo_bench.sweeps.pages import points
+from elmo_bench.system.storage.hashing import fingerprint
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_points_of_every_sweep_keep_their_ids_and_their_changes():
+    """Of the first task of each at mini, where all that a run reads is made here; `sources` needs a model."""
+    found = {}
+    for sweep in sorted({*tables.sweeps()} - {"sources"}):
+        page = tables.table(sweep)
+        task = (page.tasks or ["ner"])[0]
+        if page.scales and "mini" not in page.scales:
+            continue
+        for point in points(sweep, [f"task={task}", "scale=mini"], [1]):
+            run = schema.typed(pages.compose([f"task={task}", "scale=mini", *point]))
+            found[f"{sweep} {' '.join(point)}"] = [Identity(run).run, variant(run)]
+    assert fingerprint(found) == "0631ebba7eafc268"
