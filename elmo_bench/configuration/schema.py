@@ -563,9 +563,10 @@ SOURCES: dict[str, type[LayersConfig]] = {
 def register() -> None:
     """Registers the defaults with Hydra: `schema` for a run, `schema/bilm/<kind>` for each kind of source."""
     store, run = ConfigStore.instance(), OmegaConf.create(defaults(RunConfig))
-    for open_block in (run.trainer, run.vectors.sets, run.logger):  # their keys are judged below, with what they may be
+    for open_block in (run.trainer, run.vectors.sets):  # their keys are judged below, with what they may be
         open_block._set_flag("struct", False)
     store.store("schema", node=run)
+    store.store("wandb", node=defaults(WandbConfig), group="schema/logger", package="logger.wandb")
     for kind, source in SOURCES.items():
         store.store(kind, node=defaults(source), group="schema/bilm", package="bilm")
 
