@@ -215,7 +215,7 @@ def score(task: str, gold: str, predictions: str, data: Mapping[str, Any] | None
         try:
             return scored(str(official))
         except UserError as error:
-            raise UserError(error.message, predictions) from None
+            raise (UserError(error.message, predictions) if error.path == official else error) from None
 
 
 def _answers(path: str) -> list[dict[str, Any]]:
@@ -224,8 +224,9 @@ def _answers(path: str) -> list[dict[str, Any]]:
         return []
     from elmo_bench.trained.prediction import read_lines
 
-    rows = [row for _, row in read_lines(path)]
-    return rows if rows and isinstance(rows[0], dict) and "prediction" in rows[0] else []
+    rows = (row for _, row in read_lines(path))
+    first = next(rows, None)  # a table of JSON lines is read by its task alone
+    return [first, *rows] if isinstance(first, dict) and "prediction" in first else []
 
 
 def _official(task: str, lines: list[dict[str, Any]], path: str) -> str:
@@ -235,11 +236,11 @@ def _official(task: str, lines: list[dict[str, Any]], path: str) -> str:
 
     from elmo_bench.configuration import pages
 
-    block: Any = OmegaConf.to_container(pages.read(pages.page(task)), resolve=False)
-    reader = instantiate(block["task"]["reader"] | {"data": {}})
+    page: Any = OmegaConf.to_container(pages.read(pages.page(task)), resolve=False)
+    reader = instantiate(code.importable(page["task"]["reader"] | {"data": {}}))
     rows, answers = [], []
     for number, line in enumerate(lines, start=1):
-        answer = line.get("prediction")
+        answer = line.get("prediction") if isinstance(line, dict) else None
         if not isinstance(answer, dict):
             raise UserError('no object under "prediction"', path, number)
         rows.append(line | answer)

@@ -178,8 +178,8 @@ def _predicted(trained: Trained, input: str, output: str | None, format: str | N
         raise UserError(f"task {trained.task} has no file format of its own; give a .jsonl file", output)
     if not own:
         inputs = read_rows(reader, input, trained.task, official)
-    elif _is_text(input):
-        inputs = _texts(trained, input)
+    elif lines := _plain_text(input):
+        inputs = _texts(trained, lines, input)
     elif not issubclass(type(reader), ReadsFiles):
         raise UserError(f"task {trained.task} has no file format of its own; give a .jsonl file", input)
     else:
@@ -202,22 +202,20 @@ def _predicted(trained: Trained, input: str, output: str | None, format: str | N
     return len(rows), reader.official([answer.prediction for answer in trained.answers(rows)], rows)
 
 
-def _is_text(path: str) -> bool:
-    """Whether a .txt file is plain text, and no columns, trees or marks of documents."""
+def _plain_text(path: str) -> list[str]:
+    """The lines of a .txt file that is plain text; none of one with columns, trees or marks of documents."""
     if files.ending(path) != ".txt":
-        return False
+        return []
     with open_text(path) as opened:
         lines = [line.rstrip() for line in opened if line.strip()]
-    widths = {len(line.split()) for line in lines}
-    if not lines or any("\t" in line or line.startswith(("(", "#", "-DOCSTART-")) for line in lines):
-        return False
-    return len(widths) > 1 or (len(lines) == 1 and not re.fullmatch(r"\S+|.*\s(O|[BIESLU]-\S+)", lines[0]))
+    if any("\t" in line or line.startswith(("(", "#", "-DOCSTART-")) for line in lines):
+        return []
+    alone = len(lines) == 1 and not re.fullmatch(r"\S+|.*\s(O|[BIESLU]-\S+)", lines[0])
+    return [line.strip() for line in lines] if alone or len({len(line.split()) for line in lines}) > 1 else []
 
 
-def _texts(trained: Trained, path: str) -> list[tuple[dict[str, Any], Any]]:
+def _texts(trained: Trained, lines: list[str], path: str) -> list[tuple[dict[str, Any], Any]]:
     """The rows of plain text: of each line, or of all of it where a row is a document."""
-    with open_text(path) as opened:
-        lines = [line.strip() for line in opened if line.strip()]
     texts = ["\n".join(lines)] if trained.reader.fields == ("sentences",) else lines
     notice("the input is taken as plain text" + (", each line as a row" if texts == lines else ", one document"))
     try:

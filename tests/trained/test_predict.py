@@ -103,6 +103,12 @@ def test_a_file_of_the_data_set_is_predicted_written_and_scored_as_the_run_was(t
     lines = Path(answers + ".jsonl").read_text().splitlines()
     assert all(isinstance(json.loads(line)["prediction"], dict) for line in lines)
     assert score(task, gold, answers + ".jsonl") == pytest.approx(record.metrics["test"])
+    (tmp_path / "bad_gold").write_bytes(b"\xff\n")
+    with pytest.raises(UserError, match="bad_gold"):  # a fault of the gold file is told as such
+        score(task, str(tmp_path / "bad_gold"), answers + ".jsonl")
+    Path(answers + ".jsonl").write_text(lines[0] + "\n[1]\n")
+    with pytest.raises(UserError, match=r'answers\.jsonl:2: no object under "prediction"'):
+        score(task, gold, answers + ".jsonl")
     Path(answers).write_text("")
     assert predict(checkpoint, answers, answers + ".2", format="official") == 0
 
