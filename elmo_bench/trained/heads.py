@@ -145,11 +145,12 @@ def read(task: str | None, models_root: str | None = None, folder: Path | None =
         models_root: the folder with heads/ and the biLMs; None: the configuration's.
         folder: of the head itself, as `export_head` writes it; None: that of the task below models_root.
     """
+    chosen = None
     if folder is None:
         folder, chosen = find(str(task), models_root)
-    else:
-        chosen = pages.compose([f"task={read_sealed(folder / CARD, 'card of a head', RESTORE).get('task')}"])
-    check_digests(folder, _digests(folder), RESTORE)
+    card = read_sealed(folder / CARD, "card of a head", RESTORE)
+    chosen = chosen or pages.compose([f"task={card.get('task')}"])
+    check_digests(folder, _digests(card, folder), RESTORE)
     saved = load(str(folder / HEAD), RESTORE, task)
     saved["hyper_parameters"]["config"] = _with_folders(
         saved["hyper_parameters"]["config"],
@@ -177,9 +178,9 @@ def folder_of(task: str, models_root: str, typed: bool) -> Path:
     return places.shipped(models_root, FOLDER, typed) / task
 
 
-def _digests(folder: Path) -> dict[str, str]:
-    """The sha256 of the head from its card; without one the head is not opened."""
-    files = read_sealed(folder / CARD, "card of a head", RESTORE).get("files")
+def _digests(card: dict[str, Any], folder: Path) -> dict[str, str]:
+    """The sha256 of the head from the card in its folder; without one the head is not opened."""
+    files = card.get("files")
     if not isinstance(files, dict) or not isinstance(files.get(HEAD), str):
         raise UserError(f"damaged: `files` does not name the sha256 of {HEAD}; {RESTORE}", folder / CARD)
     return {HEAD: files[HEAD]}
