@@ -35,6 +35,9 @@ LONGEST_TAG = 64
 ABOUT = ("run", "group", "version", "commit", "dirty", "finished", "data_sha256", "machine", "versions")
 FIGURES = ("epochs", "seconds", "device_seconds", "tokens_per_second", "peak_memory_mib", "parameters")
 
+# W&B's telemetry waits up to 20 s at the end for a server that does not answer, and complains on stderr.
+os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
+
 
 class WandbRun:
     """An open W&B run, or none. An error of W&B is one line on stderr and ends the logging, not the program.
@@ -127,7 +130,6 @@ def opened(folder: Path, load: bool = True, **arguments: Any) -> WandbRun:
                 say(error, "nothing is logged there")
                 break
             go_offline(error, "what follows is logged offline")
-            logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # W&B's telemetry would complain as well
             wandb.teardown()  # its service still holds the run's id
     return WandbRun()
 
