@@ -125,9 +125,8 @@ def _intact(folder: Path, identity: Mapping[str, Any]) -> dict[str, str]:
 
     A folder that contains another data set is an error.
     """
-    remedy = "generate the data again into this folder"
     try:
-        manifest = json_text.read_sealed(folder / MANIFEST, "manifest of generated data", remedy, always=True)
+        manifest = _manifest(folder)
     except UserError:  # missing or damaged
         return {}
     files = manifest.pop("files")
@@ -139,6 +138,19 @@ def _intact(folder: Path, identity: Mapping[str, Any]) -> dict[str, str]:
         )
     trusted = [name for name in files if private(folder / MANIFEST, folder / name) and (folder / name).is_file()]
     return {name: files[name] for name in trusted if sha256(folder / name) == files[name]}
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    remedy = "generate the data again into this folder"
+    return json_text.read_sealed(folder / MANIFEST, "manifest of generated data", remedy, always=True)
+
+
+def mend(folder: Path) -> None:
+    """Generates damaged files of a data set again, by its own manifest; leaves any folder without one alone."""
+    if (folder / MANIFEST).is_file():
+        manifest = _manifest(folder)
+        tasks = [task for task, names in FILES.items() if names[0] in manifest["files"]]
+        ensure_data(folder, manifest["seed"], manifest["sizes"], tasks)
 
 
 def _generated(seed: int, sizes: Sizes, parts: list[str]) -> dict[str, str]:

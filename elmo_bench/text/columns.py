@@ -120,9 +120,6 @@ def read_blocks(
         minimum: the smallest number of columns allowed.
         last: what an empty last field stands for; "" refuses it. Where every row of the file (of a sentence, if `last`
             is given) ends in a separator, the last field is the one before.
-
-    Raises:
-        UserError: no such file, not UTF-8, rows of different widths, an empty field, a file without sentences.
     """
     path = Path(path)
     block, has_sentence, document = Block([], [], [], path), False, 0
@@ -215,9 +212,6 @@ def side_by_side(
 
     Args:
         read: gives sentences with `words`, and `lines`, None where they stand in no line of their own.
-
-    Raises:
-        UserError: the files have different sentences or words; the errors of `read`.
     """
     last: int | None = 0
     for number, (expected, predicted) in enumerate(zip_longest(read(gold), read(predictions))):

@@ -393,6 +393,18 @@ def test_a_damaged_manifest_is_made_again(tmp_path):
         assert manifest.read_bytes() == content
 
 
+def test_a_text_is_mended_before_a_pretraining_reads_it(tmp_path, whole):
+    mini.mend(tmp_path)  # no data set: left alone
+    text = mini.ensure_data(tmp_path, 1, TINY, ["ner"]) / "lm/train.txt"
+    text.write_text("Ida sang .\n")
+    mini.mend(tmp_path)
+    assert text.read_text(encoding="utf-8") == whole["lm/train.txt"]
+    assert not (tmp_path / "srl").exists()
+    (tmp_path / mini.MANIFEST).write_bytes(b"")
+    with pytest.raises(UserError, match="generate the data again"):
+        mini.mend(tmp_path)
+
+
 def test_ensure_follows_the_configuration(tmp_path, whole):
     roots = Places(None, "", "", "")
     scale = ScaleConfig(name="mini", folder=str(tmp_path), seed=1, version=mini.VERSION, sizes=TINY, only="sst5")
