@@ -21,8 +21,7 @@ from elmo_bench.embedding.vectors import Lookup, find
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.records.studies import StudyRecord
 from elmo_bench.system.errors import UserError
-from elmo_bench.text.columns import Block, read_blocks
-from elmo_bench.text.documents import in_comments
+from elmo_bench.text.columns import Block, in_comments, read_blocks
 
 NOTE = (
     "Accuracy in percent on {words} words of test: a linear classifier on the vectors of one layer, trained on {train} "

@@ -20,8 +20,7 @@ from xml.parsers import expat
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import numbered_lines, open_bytes, open_text
-from elmo_bench.text.columns import Block, read_blocks
-from elmo_bench.text.documents import in_comments
+from elmo_bench.text.columns import Block, in_comments, read_blocks
 
 NONE, INSIDE = "-", "="
 POS = {"N": "n", "V": "v", "J": "a", "A": "a", "R": "r"}  # by the first letter of tags of PTB and UD; ADV is apart

@@ -32,6 +32,8 @@ from elmo_bench.text.vocabulary import Vocabulary, coverage
 if TYPE_CHECKING:
     from datasets import DatasetDict
 
+DAMAGED = "is the file damaged?"
+
 
 def read(table: VectorFiles, words: Container[str], size: int) -> dict[str, Tensor]:
     """The rows (size,) of those `words` that a table has, exactly as written; the first of a repeated word.
@@ -41,104 +43,15 @@ def read(table: VectorFiles, words: Container[str], size: int) -> dict[str, Tens
     if table.words is None:
         with _open(table.vectors, size) as lines:
             return _parse(lines, words, size, table.vectors)
-    names = _names(table.words)
+    if table.words.suffix == ".parquet":
+        names = _parquet(table.words)
+    else:
+        with open_text(table.words) as lines:
+            names = [line.rstrip("\r\n") for line in lines]
     if table.vectors.suffix == ".npy":
-        return _read_matrix(table.vectors, names, words, size)
+        return _matrix(table.vectors, names, words, size)
     with open_text(table.vectors) as lines:
-        return _parse(_joined(names, lines, table.vectors), words, size, table.vectors)
-
-
-def _parse(lines: Iterable[str], words: Container[str], size: int, path: Path) -> dict[str, Tensor]:
-    vectors: dict[str, Tensor] = {}
-    for number, line in enumerate(lines, start=1):
-        line = line.rstrip(" \r\n")
-        if number == 1 and re.fullmatch(r"\d+ \d+", line):
-            continue  # word2vec: number of words, dimension
-        if not line:
-            raise UserError("an empty line; correct the file", path, number)
-        if line.count(" ") == size:
-            word, _, numbers = line.partition(" ")
-        else:
-            word, numbers = _with_spaces(line, size, path, number)
-        if word in words and word not in vectors:
-            try:
-                values = list(map(float, numbers.split(" ")))
-            except ValueError:
-                values = []
-            if not values or "_" in numbers or not numbers.isascii():  # Python's numbers may have them, GloVe's do not
-                raise UserError("a field after the word is not a number; correct the file", path, number)
-            vectors[word] = torch.tensor(values)
-            if not vectors[word].isfinite().all():
-                raise UserError("a number is not finite, or beyond 32 bits; correct the file", path, number)
-    return vectors
-
-
-def _names(path: Path) -> list[str]:
-    """The words of a table whose numbers are in another file."""
-    if path.suffix == ".parquet":
-        return _parquet(path)
-    with open_text(path) as lines:
-        return [line.rstrip("\r\n") for line in lines]
-
-
-def _parquet(path: Path) -> list[str]:
-    """The only column of a .parquet file."""
-    from pyarrow import parquet  # of the extra `glove`
-
-    limits.regular(path)
-    try:
-        names = parquet.read_table(path, page_checksum_verification=True).column(0).to_pylist()
-    except (*UNREADABLE, MemoryError, IndexError) as error:  # pyarrow's own errors are ValueErrors or OSErrors
-        raise UserError(f"cannot be read ({error}); is the file damaged?", path) from None
-    if not all(isinstance(name, str) for name in names):
-        raise UserError("its first column is not a list of words", path)
-    return names
-
-
-def _joined(names: Sequence[str], lines: Iterable[str], path: Path) -> Iterator[str]:
-    """Words and lines of numbers as lines of GloVe's format."""
-    number = 0
-    for number, line in enumerate(lines, start=1):
-        if number > len(names):
-            break
-        yield f"{names[number - 1]} {line}"
-    if number != len(names):
-        raise UserError(f"not as many lines as the {len(names)} words of the list beside it", path, number)
-
-
-def _read_matrix(path: Path, names: Sequence[str], words: Container[str], size: int) -> dict[str, Tensor]:
-    limits.regular(path)
-    try:
-        matrix = np.lib.format.open_memmap(path, mode="r")  # (words, size)
-    except Exception as error:  # of a damaged header numpy raises whatever its parsers do
-        raise UserError(f"cannot be read ({error}); is the file damaged?", path) from None
-    if matrix.shape != (len(names), size):
-        raise UserError(f"has the shape {matrix.shape}, and not ({len(names)}, {size})", path)
-    if matrix.dtype.kind != "f":
-        raise UserError(f"holds {matrix.dtype}, and not floating-point numbers", path)
-    rows = {name: row for row, name in reversed(list(enumerate(names))) if name in words}
-    with np.errstate(over="ignore"):  # overflow to infinity is reported below
-        vectors = {name: torch.from_numpy(matrix[row].astype(np.float32)) for name, row in rows.items()}
-    if broken := next((name for name, vector in vectors.items() if not vector.isfinite().all()), None):
-        raise UserError(f"a number of {broken!r} is not finite; is the file damaged?", path)
-    return vectors
-
-
-def _with_spaces(line: str, size: int, path: Path, number: int) -> tuple[str, str]:
-    """Splits a line whose word contains spaces, as in some large tables; other extra columns are an error."""
-    fields = line.split(" ")
-    word, numbers = fields[: max(len(fields) - size, 0)], fields[-size:]
-    if len(fields) <= size or any(_is_number(field) for field in word[1:]):
-        raise UserError(f"{len(fields) - 1} numbers where {size} are expected; wrong file or damaged?", path, number)
-    return " ".join(word), " ".join(numbers)
-
-
-def _is_number(field: str) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
+        return _parse(_beside(names, lines, table.vectors), words, size, table.vectors)
 
 
 @contextmanager
@@ -160,6 +73,81 @@ def _open(path: Path, size: int) -> Iterator[Iterator[str]]:
         yield decode(file, path)
 
 
+def _parse(lines: Iterable[str], words: Container[str], size: int, path: Path) -> dict[str, Tensor]:
+    """Reads lines of a word and its numbers; a word may contain spaces, as in some large tables."""
+    vectors: dict[str, Tensor] = {}
+    for number, line in enumerate(lines, start=1):
+        line = line.rstrip(" \r\n")
+        if number == 1 and re.fullmatch(r"\d+ \d+", line):
+            continue  # word2vec: number of words, dimension
+        if not line:
+            raise UserError("an empty line; correct the file", path, number)
+        found = line.count(" ")
+        *parts, numbers = line.split(" ", max(found - size, 0) + 1)  # of the word, and all numbers
+        if found < size or any(_floats([part]) for part in parts[1:]):
+            raise UserError(f"{found} numbers where {size} are expected; wrong file or damaged?", path, number)
+        if (word := " ".join(parts)) in words and word not in vectors:
+            if (values := _floats(numbers.split(" "))) is None:
+                raise UserError("a field after the word is not a number; correct the file", path, number)
+            vectors[word] = torch.tensor(values)
+            if not vectors[word].isfinite().all():
+                raise UserError("a number is not finite, or beyond 32 bits; correct the file", path, number)
+    return vectors
+
+
+def _floats(fields: Sequence[str]) -> list[float] | None:
+    """The numbers as GloVe writes them: unlike Python's, without underscores and with ASCII digits; None for others."""
+    text = "".join(fields)
+    try:
+        return list(map(float, fields)) if text.isascii() and "_" not in text else None
+    except ValueError:
+        return None
+
+
+def _beside(names: Sequence[str], lines: Iterable[str], path: Path) -> Iterator[str]:
+    """Words and lines of numbers as lines of GloVe's format."""
+    number = 0
+    for number, line in enumerate(lines, start=1):
+        if number > len(names):
+            break
+        yield f"{names[number - 1]} {line}"
+    if number != len(names):
+        raise UserError(f"not as many lines as the {len(names)} words of the list beside it", path, number)
+
+
+def _parquet(path: Path) -> list[str]:
+    """The words in the only column of a .parquet file."""
+    from pyarrow import parquet  # of the extra `glove`
+
+    limits.regular(path)
+    try:
+        names = parquet.read_table(path, page_checksum_verification=True).column(0).to_pylist()
+    except (*UNREADABLE, IndexError) as error:  # pyarrow's own errors are ValueErrors or OSErrors
+        raise UserError(f"cannot be read ({error}); {DAMAGED}", path) from None
+    if not all(isinstance(name, str) for name in names):
+        raise UserError("its first column is not a list of words", path)
+    return names
+
+
+def _matrix(path: Path, names: Sequence[str], words: Container[str], size: int) -> dict[str, Tensor]:
+    """The rows of a .npy file, of which `names` are the words."""
+    limits.regular(path)
+    try:
+        matrix = np.lib.format.open_memmap(path, mode="r")  # (words, size)
+    except Exception as error:  # of a damaged header numpy raises whatever its parsers do
+        raise UserError(f"cannot be read ({error}); {DAMAGED}", path) from None
+    if matrix.shape != (len(names), size):
+        raise UserError(f"has the shape {matrix.shape}, and not ({len(names)}, {size})", path)
+    if matrix.dtype.kind != "f":
+        raise UserError(f"holds {matrix.dtype}, and not floating-point numbers", path)
+    rows = {name: row for row, name in reversed(list(enumerate(names))) if name in words}
+    with np.errstate(over="ignore"):  # overflow to infinity is reported below
+        vectors = {name: torch.from_numpy(matrix[row].astype(np.float32)) for name, row in rows.items()}
+    if broken := next((name for name, vector in vectors.items() if not vector.isfinite().all()), None):
+        raise UserError(f"a number of {broken!r} is not finite; {DAMAGED}", path)
+    return vectors
+
+
 HARDLY = 0.01  # a file with a smaller share of the words of the data is for other data
 
 
@@ -173,66 +161,6 @@ class Lookup(NamedTuple):
     def forms(self, word: str) -> list[str]:
         """The forms of a word to look up, in this order."""
         return ([word] if self.cased else []) + ([word.lower()] if self.rule == "lower" or not self.cased else [])
-
-
-class Columns(NamedTuple):
-    """Columns of the embedding that come from one table."""
-
-    vectors: Mapping[str, Tensor]  # (size,) for each word that the table has
-    size: int
-    missing: str  # "random" or "zero": the vectors of words that it lacks
-
-
-def word_embedding(
-    vocabulary: Vocabulary,
-    size: int,
-    path: str | PathLike[str] | None = None,
-    trainable: bool = True,
-    missing: str = "random",
-    lookup: str = "exact",
-    unit: bool = False,
-    vectors: Sequence[Columns] | None = None,
-) -> nn.Embedding:
-    """A table for the words of `vocabulary`, (B, T) int64 -> (B, T, size); id 0 is padding and zero.
-
-    Random rows are drawn uniformly with variance 1/size. Words that the file lacks get a random vector or, with
-    missing="zero", a zero vector.
-
-    Args:
-        vocabulary: the words; only their rows are read.
-        size: dimension of the vectors.
-        path: a text file in the format of GloVe (a word and `size` numbers per line, separated by spaces; the header
-            line of word2vec's text format is skipped), plain, .gz, .xz or .zip; None for random vectors.
-        trainable: whether the vectors are trained with the model.
-        missing: "random" or "zero": the vectors of words that the file lacks.
-        lookup: "exact": words are looked up as they stand; "lower": those that the file lacks also in lower case.
-        unit: bring the file's vectors to unit length; otherwise they are used unchanged.
-        vectors: columns already read from one or several tables side by side; `path` is then ignored.
-    """
-    check_rules(missing, lookup)
-    if vectors is None and path is not None:
-        found = find(VectorFiles(Path(path)), vocabulary.items, size, Lookup(rule=lookup, unit=unit))
-        vectors = [Columns(found, size, missing)]
-    table = nn.Embedding(len(vocabulary), size, padding_idx=0)
-    with torch.no_grad():
-        table.weight.uniform_(-math.sqrt(3 / size), math.sqrt(3 / size))
-        table.weight[0] = 0
-        start = 0
-        for columns in vectors or ():
-            block = table.weight[:, start : start + columns.size]  # (words, size)
-            if columns.missing == "zero":
-                block.zero_()
-            for word, vector in columns.vectors.items():
-                block[vocabulary[word]] = vector
-            start += columns.size
-    table.weight.requires_grad_(trainable)
-    return table
-
-
-def check_rules(missing: str, lookup: str) -> None:
-    """Raises `UserError` for a rule of a task's `words` block that there is not."""
-    valid(Literal["random", "zero"], missing, "task.words.missing")
-    valid(Literal["exact", "lower"], lookup, "task.words.lookup")
 
 
 def find(table: VectorFiles, words: Iterable[str], size: int, lookup: Lookup) -> dict[str, Tensor]:
@@ -249,23 +177,13 @@ def find(table: VectorFiles, words: Iterable[str], size: int, lookup: Lookup) ->
 
 
 class WordTable(NamedTuple):
-    """A table of word vectors, and how a run looks its words up in it."""
+    """A table of word vectors, and those of a run's words in it."""
 
     name: str
     files: VectorFiles
     size: int  # dimension
     missing: str  # "random" or "zero": the vectors of words that it lacks
-    lookup: Lookup
-
-
-def _table(name: str, files: VectorFiles, size: int, words: Mapping[str, Any], own: Mapping[str, Any]) -> WordTable:
-    """A table with its `own` rules, and where these are null those of the task's `words` block."""
-    defaults = {"lookup": "exact", "missing": "random", "unit": False}
-    rules = {key: words.get(key, value) if own.get(key) is None else own[key] for key, value in defaults.items()}
-    check_rules(rules["missing"], rules["lookup"])
-    return WordTable(
-        name, files, size, rules["missing"], Lookup(own.get("cased", True), rules["lookup"], rules["unit"])
-    )
+    vectors: Mapping[str, Tensor]  # (size,) by word
 
 
 class WordsUsed(NamedTuple):
@@ -273,13 +191,12 @@ class WordsUsed(NamedTuple):
 
     source: str  # "random", "file", "sets", or "text": trained on the biLM's text
     tables: list[WordTable]
-    columns: list[Columns]  # the vectors of the vocabulary's words in each table
     number: int  # of words in the vocabulary
 
     @property
     def found(self) -> set[str]:
         """The words that have a vector in at least one table."""
-        return {word for columns in self.columns for word in columns.vectors}
+        return {word for table in self.tables for word in table.vectors}
 
 
 def look_up(
@@ -293,27 +210,37 @@ def look_up(
 
     The words of all splits that a table has are added to the vocabulary: a word of dev or test that has a vector is not
     an unknown word. Nothing else of these splits is used, and such a word has nothing but its vector from the table.
+
+    Args:
+        words: the task's `words` block, whose rules hold where those of a vector set are null.
+        sets: the vector sets of the run, with their files.
+        trained: the file of the vectors that were trained on the biLM's text, if they are used.
+        reader: whose vocabulary "words" is extended.
+        splits: the data.
     """
-    source, used = _tables(words, sets, trained)
-    vocabulary = reader.vocabularies["words"]
-    present = set(vocabulary.items) | set(distinct(splits, reader.fields, reader.lower)) if used else ()
-    columns = [Columns(find(t.files, present, t.size, t.lookup), t.size, t.missing) for t in used]
-    more = {word for each in columns for word in each.vectors} - set(vocabulary.items)
-    reader.vocabularies["words"] = Vocabulary([*vocabulary.items[2:], *sorted(more)])
-    return WordsUsed(source, used, columns, len(reader.vocabularies["words"]) - 2)
-
-
-def _tables(
-    words: Mapping[str, Any], sets: Sequence[tuple[VectorSetConfig, VectorFiles]], trained: Path | None
-) -> tuple[str, list[WordTable]]:
-    """Where the vectors come from, and the tables that are read."""
-    if sets:
-        return "sets", [_table(block.name, files, block.size, words, vars(block)) for block, files in sets]
     path = trained or words.get("path")
-    if path is None:
-        return "random", []
-    table = _table(Path(path).name, VectorFiles(Path(path)), words["size"], words, {})
-    return "text" if trained else "file", [table]
+    source = "sets" if sets else "random" if path is None else "text" if trained else "file"
+    chosen = [(block.name, files, block.size, vars(block)) for block, files in sets]
+    if path is not None and not sets:
+        chosen = [(Path(path).name, VectorFiles(Path(path)), words["size"], {})]
+    vocabulary = reader.vocabularies["words"]
+    present = set(vocabulary.items) | set(distinct(splits, reader.fields, reader.lower)) if chosen else set()
+    tables = []
+    for name, files, size, own in chosen:
+        defaults = {"lookup": "exact", "missing": "random", "unit": False}
+        rules = {key: words.get(key, value) if own.get(key) is None else own[key] for key, value in defaults.items()}
+        check_rules(rules["missing"], rules["lookup"])
+        lookup = Lookup(own.get("cased", True), rules["lookup"], rules["unit"])
+        tables.append(WordTable(name, files, size, rules["missing"], find(files, present, size, lookup)))
+    more = {word for table in tables for word in table.vectors} - set(vocabulary.items)
+    reader.vocabularies["words"] = Vocabulary([*vocabulary.items[2:], *sorted(more)])
+    return WordsUsed(source, tables, len(reader.vocabularies["words"]) - 2)
+
+
+def check_rules(missing: str, lookup: str) -> None:
+    """Checks the rules of a task's `words` block."""
+    valid(Literal["random", "zero"], missing, "task.words.missing")
+    valid(Literal["exact", "lower"], lookup, "task.words.lookup")
 
 
 def distinct(splits: DatasetDict, fields: Sequence[str], lower: bool) -> Iterable[str]:
@@ -324,3 +251,47 @@ def distinct(splits: DatasetDict, fields: Sequence[str], lower: bool) -> Iterabl
                 for part in value:  # a word, or a sentence of a document
                     for word in [part] if isinstance(part, str) else part:
                         yield word.lower() if lower else word
+
+
+def word_embedding(
+    vocabulary: Vocabulary,
+    size: int,
+    path: str | PathLike[str] | None = None,
+    trainable: bool = True,
+    missing: str = "random",
+    lookup: str = "exact",
+    unit: bool = False,
+    vectors: Sequence[WordTable] = (),
+) -> nn.Embedding:
+    """A table for the words of `vocabulary`, (B, T) int64 -> (B, T, size); id 0 is padding and zero.
+
+    Random rows are drawn uniformly with variance 1/size. Words that a file lacks get a random vector or, with
+    missing="zero", a zero vector.
+
+    Args:
+        vocabulary: the words.
+        size: dimension of the vectors.
+        path: a text file in the format of GloVe (a word and `size` numbers per line, separated by spaces; the header
+            line of word2vec's text format is skipped), plain, .gz, .xz or .zip. A run reads it (`look_up`), and gives
+            what it has found as `vectors`; None for random vectors.
+        trainable: whether the vectors are trained with the model.
+        missing: "random" or "zero": the vectors of words that the file lacks.
+        lookup: "exact": words are looked up as they stand; "lower": those that the file lacks also in lower case.
+        unit: bring the file's vectors to unit length; otherwise they are used unchanged.
+        vectors: what one or several tables have, side by side.
+    """
+    check_rules(missing, lookup)
+    embedding = nn.Embedding(len(vocabulary), size, padding_idx=0)
+    with torch.no_grad():
+        embedding.weight.uniform_(-math.sqrt(3 / size), math.sqrt(3 / size))
+        embedding.weight[0] = 0
+        start = 0
+        for table in vectors:
+            columns = embedding.weight[:, start : start + table.size]  # (words, size of the table)
+            if table.missing == "zero":
+                columns.zero_()
+            for word, vector in table.vectors.items():
+                columns[vocabulary[word]] = vector
+            start += table.size
+    embedding.weight.requires_grad_(trainable)
+    return embedding

@@ -27,8 +27,8 @@ from elmo_bench.sources import pages as sources
 from elmo_bench.system import code
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import MEMORY, content_sha256, fingerprint
+from elmo_bench.text.columns import DOCUMENTS, documents_beside
 from elmo_bench.text.conll2012 import find_files
-from elmo_bench.text.documents import ENDING, named_beside
 from elmo_bench.text.source import SPLITS
 
 
@@ -189,7 +189,7 @@ def _opened(name: str, folder: Path | None) -> Iterator[Path]:
         files = [Path(os.path.expanduser(Path(folder or "", name)))]
     for path in files:
         yield path
-        beside = named_beside(path)
+        beside = documents_beside(path)
         if beside is not None and content_sha256(beside) not in _documents_of_project():
             yield beside
 
@@ -198,7 +198,7 @@ def _opened(name: str, folder: Path | None) -> Iterator[Path]:
 def _documents_of_project() -> set[str]:
     """The digests of the documents that `elmo-bench data` writes, without which recorded runs are identified."""
     files = [file for page in sources.load().values() for file in page.files.items()]
-    return {digest for name, digest in files if name.endswith(ENDING)}
+    return {digest for name, digest in files if name.endswith(DOCUMENTS)}
 
 
 def data_folder(data: Plain) -> Path | None:

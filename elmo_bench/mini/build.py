@@ -21,14 +21,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from elmo_bench.mini.language.chance import Chance
-from elmo_bench.mini.language.phrases import ENTITY, MENTION, Sentence
+from elmo_bench.mini.data import FILES, SPLITS, Sizes
+from elmo_bench.mini.language.clauses import ENTITY, MENTION, Sentence
+from elmo_bench.mini.language.lexicon import GRAMMAR, Chance, capitalised
 from elmo_bench.mini.language.sentences import SentenceWriter, Stories
-from elmo_bench.mini.language.words import GRAMMAR, capitalised
 from elmo_bench.mini.language.world import World
 from elmo_bench.mini.opinions import OpinionTree, Reviews
 from elmo_bench.mini.passages import Passage, Passages, spaced
-from elmo_bench.mini.paths import FILES, SPLITS, Sizes
 from elmo_bench.mini.scenes import LABELS, ScenePair, Scenes
 from elmo_bench.system.storage import json_text
 from elmo_bench.text.brackets import write_mentions, write_spans
@@ -41,7 +40,7 @@ Columns = tuple[dict[int, Sequence[str]], list[list[str]]]  # by their numbers; 
 
 def _ner(split: str, items: list[list[Sentence]]) -> str:
     """Word and IOB2 tag, tab-separated; a blank line after every sentence."""
-    tagged = ((told.forms, encode(told.spans[ENTITY], len(told.words), "iob2")) for told in chain(*items))
+    tagged = ((each.forms, encode(each.spans[ENTITY], len(each.words), "iob2")) for each in chain(*items))
     return "".join(write_rows([*zip(*columns, strict=True)], "\t") for columns in tagged)
 
 
@@ -50,27 +49,27 @@ def _srl(split: str, items: list[list[Sentence]]) -> str:
     return _conll(split, [map(_propositions, chain(*items[i : i + 20])) for i in range(0, len(items), 20)])
 
 
-def _propositions(told: Sentence) -> Columns:
+def _propositions(sentence: Sentence) -> Columns:
     """Words, parts of speech, parse bits, predicates' lemmas and rolesets; the columns of their arguments."""
-    size = len(told.words)
-    verbs = [(i, word.event) for i, word in enumerate(told.words) if word.event]
-    arguments = [write_spans([*told.spans[event], Span("V", i, i + 1)], size) for i, event in verbs]
-    rolesets = [(word.event.verb.lemma, word.event.verb.number) if word.event else "--" for word in told.words]
+    size = len(sentence.words)
+    verbs = [(i, word.event) for i, word in enumerate(sentence.words) if word.event]
+    arguments = [write_spans([*sentence.spans[event], Span("V", i, i + 1)], size) for i, event in verbs]
+    rolesets = [(word.event.verb.lemma, word.event.verb.number) if word.event else "--" for word in sentence.words]
     lemmas, frames = zip(*rolesets, strict=True)
     parse = ["(TOP*", *["*"] * (size - 2), "*)"]
-    tags = [word.tag for word in told.words]
-    return {WORD: told.forms, POS: tags, PARSE: parse, LEMMA: lemmas, FRAME: frames}, arguments
+    tags = [word.tag for word in sentence.words]
+    return {WORD: sentence.forms, POS: tags, PARSE: parse, LEMMA: lemmas, FRAME: frames}, arguments
 
 
 def _clusters(story: list[Sentence]) -> Iterator[Columns]:
     """Words, XX as their parts of speech, and clusters of two or more mentions."""
-    sizes = Counter(span.type for told in story for span in told.spans[MENTION])
+    sizes = Counter(span.type for sentence in story for span in sentence.spans[MENTION])
     ids: dict[str, int] = {}
-    for told in story:
-        mentions = [span for span in told.spans[MENTION] if sizes[span.type] > 1]
+    for sentence in story:
+        mentions = [span for span in sentence.spans[MENTION] if sizes[span.type] > 1]
         numbered = [span._replace(type=str(ids.setdefault(span.type, len(ids)))) for span in mentions]
-        size = len(told.words)
-        yield {WORD: told.forms, POS: ["XX"] * size, -1: write_mentions(numbered, size)}, []
+        size = len(sentence.words)
+        yield {WORD: sentence.forms, POS: ["XX"] * size, -1: write_mentions(numbered, size)}, []
 
 
 def _conll(split: str, documents: Iterable[Iterable[Columns]]) -> str:
@@ -111,13 +110,13 @@ class Format(NamedTuple):
 
     Attributes:
         source: makes, from a stream of draws, what draws the items.
-        told: the sentences of an item, which have a `text`.
+        sentences: those of an item, which have a `text`.
         text: of a file, from a split and its items.
         labels: equally many items are drawn of each of so many labels, and then shuffled; 0: items have none.
     """
 
     source: Callable[[Chance, World], Any]
-    told: Callable[[Any], Iterable[Sentence | OpinionTree]]
+    sentences: Callable[[Any], Iterable[Sentence | OpinionTree]]
     text: Callable[[str, list[Any]], str]
     labels: int = 0
 
@@ -127,7 +126,7 @@ FORMATS = {
     "srl": Format(SentenceWriter, iter, _srl),
     "coref": Format(Stories, iter, lambda split, stories: _conll(split, map(_clusters, stories))),
     "snli": Format(Scenes, lambda pair: [pair.premise, pair.hypothesis], _snli, len(LABELS)),
-    "squad": Format(Passages, lambda passage: passage.told, _squad),
+    "squad": Format(Passages, lambda passage: passage.sentences, _squad),
     "sst": Format(Reviews, lambda tree: [tree], lambda _, trees: _lines(capitalised(str(tree)) for tree in trees), 5),
 }
 
@@ -159,43 +158,45 @@ class Builder:
 
         No two splits share a sentence. Test is drawn first, train last.
         """
-        made, taken = FORMATS[task], set()
+        form, taken = FORMATS[task], set()
         for split, path, size in reversed([*zip(SPLITS, FILES[task], getattr(self.sizes, task), strict=True)]):
             if not wanted and (split == "train" or not held_out):
                 continue
-            source = made.source(Chance(self.seed, task, split), self.world)
+            source = form.source(Chance(self.seed, task, split), self.world)
             items: list[Any] = []
             mine: set[str] = set()
             while len(items) < size:
-                item = source.draw(len(items) % made.labels) if made.labels else source.draw()
-                sentences = [told.text for told in made.told(item)]
+                item = source.draw(len(items) % form.labels) if form.labels else source.draw()
+                sentences = [sentence.text for sentence in form.sentences(item)]
                 if taken.isdisjoint(sentences):
                     mine.update(sentences)
                     items.append(item)
             taken |= mine
             if split != "train":
                 self._held_out |= mine
-            if made.labels:
+            if form.labels:
                 items = Chance(self.seed, f"{task} order", split).shuffled(items)
             if wanted:
-                yield path, made.text(split, items)
+                yield path, form.text(split, items)
 
     def _text(self) -> Iterator[tuple[str, str]]:
         avoided = set(self._held_out)
         senses = ["split\tsentence\ttoken\tword\tsense"]
         for split, tokens in reversed(list(zip(SPLITS, self.sizes.lm, strict=True))):
             chance = Chance(self.seed, "lm", split)
-            sources = {task: made.source(chance, self.world) for task, made in FORMATS.items()}
+            sources = {task: form.source(chance, self.world) for task, form in FORMATS.items()}
             lines: list[str] = []
             while tokens > 0:
                 kind = chance.weighted(GRAMMAR["text"])
                 general = kind == "statement"
-                for told in [sources["ner"].general()] if general else FORMATS[kind].told(sources[kind].draw()):
-                    tree = isinstance(told, OpinionTree)
-                    text = sources[kind].advised(told) if tree else told.text
-                    if tokens <= 0 or not avoided.isdisjoint((text, told.text)):
+                for sentence in (
+                    [sources["ner"].general()] if general else FORMATS[kind].sentences(sources[kind].draw())
+                ):
+                    tree = isinstance(sentence, OpinionTree)
+                    text = sources[kind].advised(sentence) if tree else sentence.text
+                    if tokens <= 0 or not avoided.isdisjoint((text, sentence.text)):
                         continue
-                    for i, word in enumerate([] if tree else told.words):
+                    for i, word in enumerate([] if tree else sentence.words):
                         if word.sense:
                             senses.append(f"{split}\t{len(lines)}\t{i}\t{word.sense.partition('%')[0]}\t{word.sense}")
                     lines.append(text)

@@ -1,31 +1,66 @@
-"""The files of a mini data set in their folder: made unless they are there, whole, and nobody else's."""
+"""The files of a mini data set: their identity, and their folder, in which those that are not intact are generated."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field, Strict
+
+from elmo_bench.configuration.keys import Keys, valid
 from elmo_bench.configuration.schema import Places, ScaleConfig
-from elmo_bench.mini.paths import FILES, TEXT, VERSION, Sizes, edited_language, edited_tables_named
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import private, write_text
 from elmo_bench.system.storage.hashing import sha256
 from elmo_bench.system.storage.locks import held
 
+VERSION = 5  # of the generator; raised whenever the same seed gives different bytes
 MANIFEST = "mini.json"  # names the sha256 of each file; written last
+LANGUAGE = Path(__file__).parent / "language"
+# The digests of the tables that come with this version of the generator.
+SHIPPED = {"grammar.yaml": "cf691868e37d6592", "reviews.yaml": "11947a9d2c6e174d", "words.yaml": "ccace3c661fdacb5"}
+
+SPLITS = ("train", "dev", "test")
+ENDINGS = {"ner": ".iob2", "srl": ".conll", "coref": ".conll", "snli": ".tsv", "squad": "-v1.1.json", "sst": ".txt"}
+FILES = {task: [f"{task}/{split}{ending}" for split in SPLITS] for task, ending in ENDINGS.items()}
+TEXT = (*(f"lm/{split}.txt" for split in SPLITS), "lm/senses.tsv")
+
+Count = Annotated[int, Field(ge=1)]
+Counts = Annotated[tuple[Count, Count, Count], Strict(False)]  # of train, dev, test
+
+
+class Sizes(Keys):
+    """How much to generate, and how rich the world is."""
+
+    lm: Counts = (700_000, 10_000, 40_000)  # tokens
+    ner: Counts = (400, 300, 1000)  # sentences
+    srl: Counts = (600, 200, 600)  # sentences
+    coref: Counts = (100, 40, 100)  # documents
+    snli: Counts = (2000, 400, 1200)  # pairs
+    squad: Counts = (4500, 150, 400)  # paragraphs of about two questions
+    sst: Counts = (400, 300, 1000)  # sentences
+    names: Annotated[int, Field(ge=200)] = 8000  # different names
+    invented: Annotated[int, Field(ge=2)] = 12  # invented words per group of nouns and per frame of verbs
+
+
+@cache
+def edited_language() -> dict[str, Any]:
+    """What an edited language adds to the identity of the data: the digests of its tables, comments aside."""
+    digests = {}
+    for path in sorted(LANGUAGE.glob("*.yaml")):
+        lines = re.sub(r"(?m)(^| +)#.*$", "", path.read_text(encoding="utf-8")).splitlines()
+        digests[path.name] = hashlib.sha256("\n".join(filter(str.strip, lines)).encode()).hexdigest()[:16]
+    return {} if digests == SHIPPED else {"language": digests}
 
 
 class MiniData:
-    """Makes the data of `scale=mini`, at `scale.folder`: the text, and the data of the task of the run.
-
-    Raises:
-        UserError: the configuration asks for another version than this code generates, or as `ensure_data`.
-    """
+    """Makes the data of `scale=mini`, at `scale.folder`: the text, and the data of the task of the run."""
 
     files = (*(name for names in FILES.values() for name in names), *TEXT)
 
@@ -55,8 +90,9 @@ def ensure_data(
     sizes: Mapping[str, Any] | None = None,
     tasks: Iterable[str] = tuple(FILES),
 ) -> Path:
-    """Makes a data set: what is missing, damaged, or may be somebody else's. Of several processes one generates it and
-    the others wait.
+    """Makes the files of a data set that are missing or damaged, or that somebody else may have written.
+
+    Of several processes one generates them and the others wait.
 
     Args:
         folder: the folder, created if necessary; other files in it are left alone.
@@ -66,23 +102,17 @@ def ensure_data(
 
     Returns:
         The folder.
-
-    Raises:
-        UserError: invalid sizes, the folder contains mini data of another seed, version, language or sizes, or the
-            tables of an edited language do not fit together.
     """
-    folder, known = Path(folder), Sizes.of(sizes)
+    folder, known = Path(folder), valid(Sizes, sizes or {}, "sizes")
     needed = {"": TEXT} | {task: FILES[task] for task in tasks}
     wanted = {name for names in needed.values() for name in names}
-    plain = json.loads(json_text.dumps(asdict(known)))
-    identity = {"version": VERSION, "seed": seed, "sizes": plain, **edited_language()}
-    if wanted <= _kept(folder, identity).keys():
+    identity = {"version": VERSION, "seed": seed, "sizes": known.model_dump(mode="json"), **edited_language()}
+    if wanted <= _intact(folder, identity).keys():
         return folder
     with held(folder, "data: being generated once for both runs", wait=True):
-        files = _kept(folder, identity)
-        missing = [part for part, names in needed.items() if not files.keys() >= set(names)]
-        if missing:
-            for name, text in list(_generated(seed, known, missing)):  # nothing is written if the language has a fault
+        files = _intact(folder, identity)
+        if missing := [part for part, names in needed.items() if not files.keys() >= set(names)]:
+            for name, text in _generated(seed, known, missing).items():
                 write_text(folder / name, text)
                 files[name] = sha256(folder / name)
             manifest = {**identity, "files": dict(sorted(files.items()))}
@@ -90,60 +120,60 @@ def ensure_data(
     return folder
 
 
-def mend(folder: str | PathLike[str]) -> None:
-    """Generates files of a data set again if they are damaged; leaves any folder that is not one alone.
+def _intact(folder: Path, identity: Mapping[str, Any]) -> dict[str, str]:
+    """The sha256 of the files that are as they were written, and that nobody else could have written.
 
-    Raises:
-        UserError: the manifest itself is damaged, or another version of this code generated the files.
+    A folder that contains another data set is an error.
     """
-    folder = Path(folder)
+    try:
+        manifest = _manifest(folder)
+    except UserError:  # missing or damaged
+        return {}
+    files = manifest.pop("files")
+    if manifest != identity:
+        raise UserError(
+            "contains mini data of another seed, size, version or language (elmo_bench/mini/language); delete it, or "
+            "choose another scale.folder (conf/scale/mini.yaml)",
+            folder,
+        )
+    trusted = [name for name in files if private(folder / MANIFEST, folder / name) and (folder / name).is_file()]
+    return {name: files[name] for name in trusted if sha256(folder / name) == files[name]}
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    remedy = "generate the data again into this folder"
+    return json_text.read_sealed(folder / MANIFEST, "manifest of generated data", remedy, always=True)
+
+
+def mend(folder: Path) -> None:
+    """Generates damaged files of a data set again, by its own manifest; leaves any folder without one alone."""
     if (folder / MANIFEST).is_file():
         manifest = _manifest(folder)
         tasks = [task for task, names in FILES.items() if names[0] in manifest["files"]]
         ensure_data(folder, manifest["seed"], manifest["sizes"], tasks)
 
 
-def _kept(folder: Path, identity: Mapping[str, Any]) -> dict[str, str]:
-    """The sha256 of those files of the data set that are as they were written, and that nobody else could have written.
+def _generated(seed: int, sizes: Sizes, parts: list[str]) -> dict[str, str]:
+    """The texts of all files of the tasks and, for the part "", of the plain text, by their names.
 
-    Raises:
-        UserError: the folder contains another data set.
+    A fault in edited tables of the language, such as a missing word, is one line that names their files.
     """
-    try:
-        manifest = _manifest(folder)
-    except UserError:  # missing or damaged
-        return {}
-    if {key: value for key, value in manifest.items() if key != "files"} != identity:
-        raise UserError(
-            "contains mini data of another seed, size, version or language (elmo_bench/mini/language); delete it, or "
-            "choose another scale.folder (conf/scale/mini.yaml)",
-            folder,
-        )
-    if not private(folder / MANIFEST):
-        return {}
-    return {name: digest for name, digest in manifest["files"].items() if _is_intact(folder / name, digest)}
-
-
-def _is_intact(path: Path, digest: str) -> bool:
-    try:
-        return private(path) and sha256(path) == digest
-    except (OSError, UserError):
-        return False
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    """Raises `UserError` if the manifest is missing or damaged."""
-    remedy = "generate the data again into this folder"
-    return json_text.read_sealed(folder / MANIFEST, "manifest of generated data", remedy, always=True)
-
-
-def _generated(seed: int, sizes: Sizes, parts: list[str]) -> Iterator[tuple[str, str]]:
-    """The files of the parts, of which "" is the text, with a line that tells how far it is."""
     from rich.console import Console
 
-    with edited_tables_named(), Console(stderr=True).status("generating the data of scale=mini") as status:
-        from elmo_bench.mini.build import Builder
+    texts = {}
+    try:
+        with Console(stderr=True).status("generating the data of scale=mini") as status:
+            from elmo_bench.mini.build import Builder
 
-        for name, text in Builder(seed, sizes).files(parts, text="" in parts):
-            yield name, text
-            status.update(f"generating the data of scale=mini: {name} is done")
+            for name, text in Builder(seed, sizes).files(parts, text="" in parts):
+                texts[name] = text
+                status.update(f"generating the data of scale=mini: {name} is done")
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        found = edited_language().get("language", SHIPPED)
+        if not (edited := sorted({name for name, _ in found.items() ^ SHIPPED.items()})):
+            raise  # a fault of the generator itself
+        raise UserError(
+            f"the tables of the language do not fit together ({type(error).__name__}: {error}); correct them",
+            LANGUAGE / ", ".join(edited),
+        ) from error
+    return texts

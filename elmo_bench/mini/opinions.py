@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from functools import reduce
 from typing import Any, NamedTuple
 
-from elmo_bench.mini.language.chance import Chance
-from elmo_bench.mini.language.words import REVIEWS, article, capitalised, inflected
+from elmo_bench.mini.language.lexicon import REVIEWS, Chance, article, capitalised, inflected
 from elmo_bench.mini.language.world import World
 
 
@@ -47,7 +46,7 @@ def _sum(left: int, right: int) -> int:
     return max(-4, min(4, left + right))
 
 
-# What the two parts of a node come to, beside the scales of reviews.yaml.
+# The value of a node from those of its two parts, beside the scales of reviews.yaml.
 OPERATORS = {
     "sum": _sum,
     "agree": _sum,
@@ -62,48 +61,48 @@ class Reviews(Chance):
     def __init__(self, chance: Chance, world: World):
         super().__init__(chance)
         self.world = world
-        self._kind_said = ""  # the last, which is not said again at once: the ending has a good ending
-        self._topic = ""  # of what the clause is about: told, made, or empty for the whole
+        self._last_kind = ""  # not repeated at once, as in "the ending has a good ending"
+        self._topic = ""  # of the clause: "told" (the plot), "made" (the acting), or empty for the film itself
 
     def draw(self, label: int | None = None) -> OpinionTree:
         """A sentence with its full stop, of this label if one is given."""
         while True:
             side = self.one_of((1, -1))
-            whole = self._grown("NEUTRAL" if self.happens(0.15) else "REVIEW", side)
-            if label in (None, whole.label):
-                return OpinionTree(whole.value, "", (whole, OpinionTree(0, ".")))
+            review = self._expand("NEUTRAL" if self.happens(0.15) else "REVIEW", side)
+            if label in (None, review.label):
+                return OpinionTree(review.value, "", (review, OpinionTree(0, ".")))
 
     def advised(self, review: OpinionTree) -> str:
-        """A review, mostly with what follows from it, which no tree has: the acting is dull , so skip it."""
+        """The text of a review, mostly with advice, which no tree has: the acting is dull , so skip it."""
         *words, stop = review.words()
-        said = " ".join(words)
+        opinion = " ".join(words)
         advice = self.one_of(REVIEWS["advice"][review.label].split(", "))
-        ways = {said: 1, f"{said} , so {advice}": 2, f"{advice} , for {said}": 1}
+        ways = {opinion: 1, f"{opinion} , so {advice}": 2, f"{advice} , for {opinion}": 1}
         return capitalised(f"{self.weighted(ways)} {stop}")
 
-    def _grown(self, template: Any, side: int) -> OpinionTree:
+    def _expand(self, template: Any, side: int) -> OpinionTree:
         """The tree of a template."""
         if isinstance(template, str):
             name = template.removeprefix("-")
-            return self._named(name, side if template == name else -side)
+            return self._expand_name(name, side if template == name else -side)
         ((operator, (left, right)),) = template.items() if isinstance(template, dict) else [("sum", template)]
         if operator == "agree":
-            second = self._grown(right, side)
-            first = OpinionTree(0, article(next(second.words()))) if left == "ARTICLE" else self._grown(left, side)
+            second = self._expand(right, side)
+            first = OpinionTree(0, article(next(second.words()))) if left == "ARTICLE" else self._expand(left, side)
         else:
-            first, second = self._grown(left, side), self._grown(right, side)
+            first, second = self._expand(left, side), self._expand(right, side)
         if scale := REVIEWS["scales"].get(operator):
             value = scale[second.value + 4]
         else:
             value = OPERATORS[operator](first.value, second.value)
         return OpinionTree(value, "", (first, second))
 
-    def _named(self, name: str, side: int) -> OpinionTree:
+    def _expand_name(self, name: str, side: int) -> OpinionTree:
         """The tree of a rule, a word with a value, a name, a part of a film, or one of several words."""
         if name in REVIEWS["rules"]:
             self._topic = "" if name == "CLAUSE" else self._topic
             weights, templates = zip(*REVIEWS["rules"][name], strict=True)
-            return self._grown(templates[self.weighted(dict(enumerate(weights)))], side)
+            return self._expand(templates[self.weighted(dict(enumerate(weights)))], side)
         if name in REVIEWS["opinions"]:
             kind, tag = REVIEWS["opinions"][name].split()
             word, value = self.world.opinions[kind, side, self._topic].draw(self)
@@ -115,8 +114,8 @@ class Reviews(Chance):
         if name in ("KIND", "TOLD"):
             self._topic = "told" if name == "TOLD" else self.one_of(list(REVIEWS["kinds"]))
             kinds = REVIEWS["kinds"][self._topic].split()
-            self._kind_said = self.one_of([kind for kind in kinds if kind != self._kind_said])
-            return OpinionTree(0, self._kind_said)
+            self._last_kind = self.one_of([kind for kind in kinds if kind != self._last_kind])
+            return OpinionTree(0, self._last_kind)
         if name == "THING":
             group = self.one_of(("person", "place", "animal"))
             return OpinionTree(0, self.world.lexicon.nouns[group].draw(self).form)

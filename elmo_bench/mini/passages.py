@@ -10,10 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from elmo_bench.mini.language.clauses import Clauses, Discourse, Voice, verb
-from elmo_bench.mini.language.lexicon import Frame
-from elmo_bench.mini.language.phrases import ENTITY, Sentence, Word, phrase, sentence
-from elmo_bench.mini.language.words import GRAMMAR
+from elmo_bench.mini.language.clauses import ENTITY, Clauses, Discourse, Sentence, Voice, Word, phrase, sentence, verb
+from elmo_bench.mini.language.lexicon import GRAMMAR, Frame
 from elmo_bench.mini.language.world import Event, Participant, Style
 
 ASKED = {"ARGM-LOC": "where", "ARGM-TMP": "when"}
@@ -28,7 +26,7 @@ class Passage(NamedTuple):
     title: str
     context: str
     questions: list[tuple[Sentence, list[dict[str, Any]]]]
-    told: list[Sentence]
+    sentences: list[Sentence]
 
 
 class Passages(Clauses):
@@ -48,12 +46,12 @@ class Passages(Clauses):
             event.style = Style(passive=passive, fronted=self.happens(0.3))
             sentences.append(sentence(self.clause(event)))
         self.voice, questions, words = Voice(self, definite=1.0), [], []
-        for event, told in zip(events, sentences, strict=True):
-            if asked := self._askable(event, events, told):
-                questions.append((self._question(event, asked, events), _answers(event, asked, told, words)))
-            words += told.forms
-        told = [*sentences, *(question for question, _ in questions)]
-        return Passage("_".join(topic.name), spaced(words), questions, told)
+        for event, answering in zip(events, sentences, strict=True):
+            if asked := self._askable(event, events, answering):
+                questions.append((self._question(event, asked, events), _answers(event, asked, answering, words)))
+            words += answering.forms
+        sentences += [question for question, _ in questions]
+        return Passage("_".join(topic.name), spaced(words), questions, sentences)
 
     def _happening(self, frame: Frame, subject: Participant | None) -> Event:
         """An event with a time and often a place."""
@@ -62,10 +60,10 @@ class Passages(Clauses):
             event = event.having("ARGM-LOC", self.world.entities["place"].draw(self))
         return event
 
-    def _askable(self, event: Event, events: list[Event], told: Sentence) -> str:
+    def _askable(self, event: Event, events: list[Event], answering: Sentence) -> str:
         """A role that is given without a pronoun and whose question has one answer; empty if there is none."""
         facts = event.facts
-        spans = {span.type: told.words[span.start : span.end] for span in told.spans[event]}
+        spans = {span.type: answering.words[span.start : span.end] for span in answering.spans[event]}
         clear = [label for label, words in spans.items() if label in facts and "PRP" not in {w.tag for w in words}]
         unique = (label for label in self.shuffled(clear) if _unique(event, {label}, events))
         return next(unique, "") if len(facts) > 1 else ""
@@ -83,10 +81,10 @@ class Passages(Clauses):
             event = Event(self.lexicon.verbs[event.frame.name].items[0], event.roles)
         turned = event.frame.object is not None and self.happens(0.5 if asked == "ARG1" else 0.2)
         event.style = Style(passive=turned and asked != event.frame.subject.label)
-        rest = [(role, part) for role, part in self.complements(event) if role not in dropped]
+        kept = [(role, part) for role, part in self.complements(event) if role not in dropped]
         preposition = next((slot.preposition for slot in event.frame.slots if slot.label == asked), "")
-        parts = [part for role, part in rest if not role.startswith("ARGM")]
-        circumstances = [part for role, part in rest if role.startswith("ARGM")]
+        parts = [part for role, part in kept if not role.startswith("ARGM")]
+        circumstances = [part for role, part in kept if role.startswith("ARGM")]
         early = [*circumstances, ","] if preposition and circumstances else []  # not: rent from in 1906
         parts += [phrase(preposition)] if preposition else circumstances
         word = phrase(ASKED.get(asked) or "what")
@@ -108,24 +106,28 @@ def _unique(event: Event, dropped: set[str], events: list[Event]) -> bool:
     return bool(known) and sum(known <= other.facts.items() for other in events) == 1
 
 
-def _answers(event: Event, label: str, told: Sentence, before: list[str]) -> list[dict[str, Any]]:
+def _answers(event: Event, label: str, answering: Sentence, before: list[str]) -> list[dict[str, Any]]:
     """The answers that annotators might give: the name alone, the whole phrase, the phrase without its article.
 
     Args:
         event, label: the role that is asked for.
-        told: the sentence with the answers.
+        answering: the sentence with the answers.
         before: the words of the paragraph before it.
     """
-    start, end = next((span.start, span.end) for span in told.spans[event] if span.type == label)
-    start += told.words[start].tag in ("IN", "TO")
-    inside = told.words[start:end]
+    start, end = next((span.start, span.end) for span in answering.spans[event] if span.type == label)
+    start += answering.words[start].tag in ("IN", "TO")
+    inside = answering.words[start:end]
     bare = not any(word.tag in ("JJ", "POS") or word.form == "of" for word in inside)
-    names = [(name.start, name.end) for name in told.spans[ENTITY] if bare and start <= name.start < name.end <= end]
+    names = [
+        (name.start, name.end) for name in answering.spans[ENTITY] if bare and start <= name.start < name.end <= end
+    ]
     article = inside[0].form.lower() in ("a", "an", "the")
     answers = []
     for first, last in dict.fromkeys([*names[:1], (start, end), (start + article, end)]):
-        upto = spaced([*before, *told.forms[: first + 1]])
-        answers.append({"answer_start": len(upto) - len(told.forms[first]), "text": spaced(told.forms[first:last])})
+        upto = spaced([*before, *answering.forms[: first + 1]])
+        answers.append(
+            {"answer_start": len(upto) - len(answering.forms[first]), "text": spaced(answering.forms[first:last])}
+        )
     return answers
 
 

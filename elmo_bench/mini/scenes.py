@@ -13,11 +13,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from elmo_bench.mini.language.chance import Ranked
-from elmo_bench.mini.language.clauses import Clauses
-from elmo_bench.mini.language.lexicon import Frame, Noun
-from elmo_bench.mini.language.phrases import Sentence, sentence
-from elmo_bench.mini.language.words import WORDS
+from elmo_bench.mini.language.clauses import Clauses, Sentence, sentence
+from elmo_bench.mini.language.lexicon import WORDS, Frame, Noun, Ranked
 from elmo_bench.mini.language.world import INDEFINITE, Event, Participant, Style
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -64,10 +61,10 @@ class Scenes(Clauses):
             premise = self._opposed(premise, hypothesis)
         passive = premise.frame.object is not None and self.happens(0.15)
         premise.style, hypothesis.style = Style("progressive", passive), Style("progressive", negated=negated)
-        told, said = sentence(self.clause(premise)), sentence(self.clause(hypothesis))
-        if told.text == said.text:
+        texts = sentence(self.clause(premise)), sentence(self.clause(hypothesis))
+        if texts[0].text == texts[1].text:
             return self.draw(number)
-        return ScenePair(wanted, told, said, (premise, hypothesis), negated)
+        return ScenePair(wanted, *texts, (premise, hypothesis), negated)
 
     # The hypothesis, and a more detailed scene that entails it.
 
@@ -134,24 +131,24 @@ class Scenes(Clauses):
         role = self.one_of([""] * bool(self._others(hypothesis)) + [slot.label for slot in frame.slots])
         if not role:
             return self._doing_another(premise, hypothesis)
-        said = hypothesis.roles[role]
-        if said.number not in ("", INDEFINITE) and self.happens(0.5):
-            return _changed(premise, role, number=self._another(WORDS["numbers"], said.number))
-        if said.adjectives and self.happens(0.6):
-            (adjective,) = said.adjectives
+        thing = hypothesis.roles[role]
+        if thing.number not in ("", INDEFINITE) and self.happens(0.5):
+            return _changed(premise, role, number=self._another(WORDS["numbers"], thing.number))
+        if thing.adjectives and self.happens(0.6):
+            (adjective,) = thing.adjectives
             group = next(words for words in WORDS["adjectives"].values() if adjective in words.split())
             return _changed(premise, role, adjectives=(self._another(group, adjective),))
         # A noun of the same class, or of one that is allowed, that excludes the other one, in both of its senses.
-        general = said.noun == self._general(said.noun)
-        named = {said.noun.form, *(noun.form for noun in self.lexicon.nouns[said.noun.group].items if general)}
-        classes = _allowed(frame)[role] if general and role == "ARG1" else (said.noun.cls,)
+        general = thing.noun == self._general(thing.noun)
+        named = {thing.noun.form, *(noun.form for noun in self.lexicon.nouns[thing.noun.group].items if general)}
+        classes = _allowed(frame)[role] if general and role == "ARG1" else (thing.noun.cls,)
         pools = ([noun for noun in self.lexicon.nouns[cls].items if noun.form not in named] for cls in classes)
         if not (filled := [pool for pool in pools if pool]):
             return self._opposed(premise, hypothesis)
         return _changed(premise, role, noun=Ranked(self.one_of(filled), flat=12).draw(self))
 
-    def _another(self, words: str, said: str) -> str:
-        return self.one_of([word for word in words.split() if word != said])
+    def _another(self, words: str, excluded: str) -> str:
+        return self.one_of([word for word in words.split() if word != excluded])
 
     def _doing_another(self, premise: Event, hypothesis: Event) -> Event:
         """The subject does something else."""

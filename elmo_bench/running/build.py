@@ -12,7 +12,7 @@ from hydra.utils import instantiate
 
 from elmo_bench.configuration.schema import LayersConfig, Plain, RunConfig, TaskConfig
 from elmo_bench.embedding.representation import Elmo, Model, Representation
-from elmo_bench.embedding.vectors import Columns
+from elmo_bench.embedding.vectors import WordTable
 from elmo_bench.layers.build import open_source
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import LayersSource
@@ -29,7 +29,7 @@ def build(
     run: RunConfig,
     reader: Reader,
     source: Any,
-    vectors: Sequence[Columns] | None = None,
+    vectors: Sequence[WordTable] | None = None,
     config: Plain | None = None,
 ) -> BenchModule:
     """Builds the model of a run."""
@@ -57,7 +57,7 @@ def build_model(run: RunConfig, reader: Reader, source: Any) -> Model:
 
 
 def _parts(
-    run: RunConfig, reader: Reader, source: Any, vectors: Sequence[Columns] | None = None
+    run: RunConfig, reader: Reader, source: Any, vectors: Sequence[WordTable] | None = None
 ) -> tuple[Representation, Head]:
     vocabularies, task = reader.vocabularies, run.task
     given = {"vectors": vectors} if vectors else {}

@@ -9,7 +9,7 @@ from typing import Any
 from elmo_bench.bilm.card import read_card
 from elmo_bench.configuration.schema import RunConfig, TunedConfig
 from elmo_bench.embedding.representation import Elmo
-from elmo_bench.embedding.vectors import Columns, WordsUsed, WordTable
+from elmo_bench.embedding.vectors import WordsUsed, WordTable
 from elmo_bench.identity.arms import own_files
 from elmo_bench.identity.settings import Description, Identity
 from elmo_bench.layers.cache import ActivationCache
@@ -115,15 +115,14 @@ def _described(words: WordsUsed, identity: Identity, digests: list[str]) -> dict
     known = {"source": words.source, "words": words.number, "found": len(words.found)}
     if words.source == "sets":
         digests = [block["table"].removeprefix("sha256:") for block in identity.settings["vectors"]["sets"].values()]
-        rows = zip(words.tables, words.columns, digests, strict=True)
-        return known | {"sets": [_set(table, columns, digest) for table, columns, digest in rows]}
+        return known | {"sets": [*map(_set, words.tables, digests)]}
     for table, digest in zip(words.tables, digests, strict=True):
         known |= {"file": table.name if words.source == "file" else None, "sha256": digest}
     return known
 
 
-def _set(table: WordTable, columns: Columns, digest: str) -> dict[str, Any]:
-    file, found = table.files.vectors.name, len(columns.vectors)
+def _set(table: WordTable, digest: str) -> dict[str, Any]:
+    file, found = table.files.vectors.name, len(table.vectors)
     return {"name": table.name, "file": file, "sha256": digest, "size": table.size, "found": found}
 
 

@@ -116,7 +116,7 @@ def prepare(
     words = None if block is None else look_up(block, sets, vectors, reader, splits)
     pl.seed_everything(run.seed, verbose=False)  # the same initial weights whatever was drawn above
     stored = config and {key: value for key, value in config.items() if key not in ("callbacks", "logger")}
-    module = build(run, reader, caches.get("train", source), words and words.columns, stored)
+    module = build(run, reader, caches.get("train", source), words and words.tables, stored)
     if run.compile:
         module.head.compile(dynamic=True)  # type: ignore[operator]
     data = Data(run.task.batch, run.seed, reader, splits, caches)

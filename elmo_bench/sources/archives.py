@@ -26,10 +26,6 @@ def unpack(archive: Path, folder: Path, patterns: Sequence[str], limit: int) -> 
         folder: where they go.
         patterns: of paths, as `fnmatch` has them.
         limit: the most bytes that may be unpacked.
-
-    Raises:
-        UserError: the archive is damaged, holds too much, or a member that matches would leave the folder or is a link;
-            the disk is full, or may not be written.
     """
     most = limits.RATIO * archive.stat().st_size
     try:

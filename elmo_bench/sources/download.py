@@ -55,10 +55,6 @@ def download(url: str, path: Path, limit: int, accept: Callable[[Path], str | No
         limit: the most bytes.
         accept: what is wrong with a fetched file, or None if it is the right one.
         patience: how often and how long is tried.
-
-    Raises:
-        UserError: no such file, it is larger than the limit, or it is not the right one, also when it is fetched from
-            the beginning; the connection fails again and again.
     """
     part = path.with_name(f"{path.name}.part")
     with writing(path):

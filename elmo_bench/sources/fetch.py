@@ -35,12 +35,7 @@ class SourcePlaces(NamedTuple):
 
 
 def obtain(source: Source, places: SourcePlaces) -> Path:
-    """The folder of a source, with the content that its configuration file names.
-
-    Raises:
-        UserError: the user's folder lacks it or has something else; it cannot be fetched; an archive is damaged, or
-            would be unpacked outside its folder.
-    """
+    """The folder of a source, with the content that its configuration file names."""
     if source.is_made:
         folder = made_folder(source, places)
         if folder is None:

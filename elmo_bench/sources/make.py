@@ -76,9 +76,6 @@ def make(page: DataSet, root: Path, places: SourcePlaces) -> None:
         page: the configuration file of the data set.
         root: the folder below which the files go.
         places: where the sources come from.
-
-    Raises:
-        UserError: a source cannot be had or is not the right one; a file that is made of it has another digest.
     """
     folders = {name: obtain(source, places) for name, source in page.sources.items()}
     if page.convert is not None:
@@ -130,10 +127,6 @@ def check_given(given: Given, root: Path) -> None:
     Args:
         given: what there should be.
         root: the folder that `given.folder` is in.
-
-    Raises:
-        UserError: nothing is there (the message says what to get), a file is missing, or has other
-            counts.
     """
     folder = root / given.folder
     if not folder.is_dir():

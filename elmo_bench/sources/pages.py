@@ -106,11 +106,7 @@ class DataSet(Keys):
 
 
 def load(folder: Path = CONF / "data") -> dict[str, DataSet]:
-    """All data sets, by the names of their configuration files; not to be changed, as each file is read once.
-
-    Raises:
-        UserError: a configuration file with an unknown key, or a value of another type.
-    """
+    """All data sets, by the names of their configuration files; not to be changed, as each file is read once."""
     return {path.stem: _page(path, path.stat().st_mtime_ns) for path in sorted(folder.glob("*.yaml"))}
 
 
@@ -125,11 +121,7 @@ def makers(pages: Mapping[str, DataSet], source: Source) -> dict[str, DataSet]:
 
 
 def chosen(pages: dict[str, DataSet], scale: str, task: str, names: str | None = None) -> dict[str, DataSet]:
-    """The data sets of a task at a scale, those of all tasks, or those that are named (with commas).
-
-    Raises:
-        UserError: an unknown name, or nothing to choose.
-    """
+    """The data sets of a task at a scale, those of all tasks, or those that are named (with commas)."""
     if names is not None:
         wanted = names.split(",")
         if unknown := [name for name in wanted if name not in pages]:

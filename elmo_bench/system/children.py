@@ -37,17 +37,13 @@ def end_with_parent(parent: int | None = None) -> None:
     parent = parent or (int(given) if given and given.isdecimal() else None)
     if parent in (None, os.getpid()):  # a launcher that runs in the process which was to start others, as with n_jobs=1
         return
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(POLL)
+        os.kill(os.getpid(), signal.SIGKILL)
+
     if sys.platform != "linux" or ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0):
-        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
-    if os.getppid() != parent:
-        _end()
-
-
-def _watch(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(POLL)
-    _end()
-
-
-def _end() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+        threading.Thread(target=watch, daemon=True).start()
+    elif os.getppid() != parent:  # it has ended before the kernel was asked
+        watch()

@@ -46,9 +46,13 @@ def importable(node: Any) -> Any:
 @cache
 def _home(own: Path | None) -> str:
     """The name of the package of tasks; the folder of one's own is on the path from now on."""
+    if TASKS in sys.modules:  # what `import tasks` gives
+        found = getattr(sys.modules[TASKS], "__path__", None)
+    else:
+        found = (spec := find_spec(TASKS)) and spec.submodule_search_locations
     if (places.PACKAGE / TASKS).is_dir():
         name = INSIDE
-    elif _ours():
+    elif any(os.path.isdir(place) and os.path.samefile(place, places.BROUGHT / TASKS) for place in found or ()):
         name = TASKS
     else:
         sys.modules["elmo_bench"].__path__.append(str(places.BROUGHT))
@@ -61,12 +65,3 @@ def _home(own: Path | None) -> str:
             import_module(name).__path__.append(str(folder / TASKS))
         sys.path.append(str(folder))
     return name
-
-
-def _ours() -> bool:
-    """Whether `import tasks` gives the tasks of this project."""
-    if TASKS in sys.modules:
-        found = getattr(sys.modules[TASKS], "__path__", None)
-    else:
-        found = (spec := find_spec(TASKS)) and spec.submodule_search_locations
-    return any(os.path.isdir(place) and os.path.samefile(place, places.BROUGHT / TASKS) for place in found or ())

@@ -114,9 +114,6 @@ def explained(doing: Callable[[], str], remedy: str) -> Iterator[None]:
     Args:
         doing: says what was done, with the size of the batch, as in "training on 64 sentences"; called only then.
         remedy: which setting needs less memory.
-
-    Raises:
-        UserError: the memory ran out.
     """
     try:
         yield

@@ -46,18 +46,18 @@ def prepared() -> dict[str, float]:
 @cache
 def commit() -> tuple[str | None, bool | None]:
     """The commit of the code, and whether tracked files other than results differ from it; None without git."""
-    if not CHECKOUT:
-        return None, None
+    git = "git", "-C", str(ROOT)
+    head = _printed(*git, "rev-parse", "HEAD") if CHECKOUT else None
+    changes = head and _printed(*git, "status", "--porcelain", "--untracked-files=no", "--", ".", ":!results")
+    return (None, None) if changes is None else (head, bool(changes))
+
+
+def _printed(*command: str) -> str | None:
+    """What a program prints; None if it is missing or fails."""
     try:
-        head = _git("rev-parse", "HEAD")
-        return head, bool(_git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!results"))
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.strip()
     except (OSError, subprocess.SubprocessError):
-        return None, None
-
-
-def _git(*arguments: str) -> str:
-    done = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True, timeout=30)
-    return done.stdout.strip()
+        return None
 
 
 def versions() -> dict[str, str]:
@@ -79,7 +79,7 @@ def machine(accelerator: str) -> dict[str, Any]:
         "cpu": processor(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "memory_gib": _memory(),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "platform": f"{platform.system()} {platform.machine()}",
         "accelerator": accelerator,
     }
@@ -118,7 +118,8 @@ def unseen_gpu() -> str | None:
         return None
     sign = next((f"{name}={os.environ[name]}" for name in GIVEN if os.environ.get(name)), None)
     if sign is None and "SLURM_JOB_ID" not in os.environ:
-        sign = DRIVER if Path(DRIVER).exists() else _listed()
+        listed = DRIVER if Path(DRIVER).exists() else _printed("nvidia-smi", "-L")
+        sign = listed if listed in (None, DRIVER) else " ".join(["nvidia-smi", *listed.splitlines()[:1]])
     if sign is None:
         return None
     mend = (
@@ -127,15 +128,6 @@ def unseen_gpu() -> str | None:
         else "it is the build for CPUs: rm -rf .venv && make setup TORCH=cuda"
     )
     return f"there is a GPU ({sign}), but torch {torch.__version__} sees none; {mend}"
-
-
-def _listed() -> str | None:
-    """The first line of `nvidia-smi -L`."""
-    try:
-        done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True, timeout=30)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return " ".join(["nvidia-smi", *done.stdout.splitlines()[:1]])
 
 
 def keep_freed_memory() -> None:
@@ -175,10 +167,3 @@ def processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
-
-
-def _memory() -> float | None:
-    try:
-        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
-    except (AttributeError, ValueError, OSError):
-        return None

@@ -39,9 +39,6 @@ class TaggingHead(nn.Module):
         crf_ends: learn scores for the first and the last tag of a sentence.
         loss: "mean" over the sentences of a batch, or their "sum", as AllenNLP's CRF has it: lambda and the bound of
             clipping then weigh less, by the number of sentences.
-
-    Raises:
-        UserError: another word for `loss`.
     """
 
     described: ClassVar[str] = "spans"  # the key of the spans in `describe`

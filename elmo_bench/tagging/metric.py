@@ -40,15 +40,12 @@ def score_spans(
     """The metric of two files of one format: of CoNLL columns, or tables, read as in training.
 
     Without other keys in `data`, the word comes first and the tag last.
-
-    Raises:
-        UserError: the files cannot be read, contain different sentences or words, or tags of an unknown scheme.
     """
     metric, files = SpanMetric(), TaggedFiles(data or {}, column)
     types: tuple[set[str], set[str]] = set(), set()
     with files.comments():
         for number, pair in enumerate(side_by_side(gold, predictions, files.file)):
-            expected, predicted = (sentence.normal(number) for sentence in pair)
+            expected, predicted = (sentence.normalised(number) for sentence in pair)
             for found, tags in zip(types, (expected, predicted), strict=True):
                 found.update(tag[2:] for tag in tags if tag != "O")
             metric.update([predicted], [{"tags": expected}])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -10,9 +10,9 @@ from elmo_bench.configuration.keys import valid
 from elmo_bench.system.errors import UserError, notice
 from elmo_bench.tagging.sentences import KEYS, TaggedFiles, TaggedSentence
 from elmo_bench.task import Batch, Row
-from elmo_bench.text import documents, tags
-from elmo_bench.text.batching import TextReader, pad
-from elmo_bench.text.columns import write_rows
+from elmo_bench.text import tags
+from elmo_bench.text.batching import TextReader
+from elmo_bench.text.columns import with_documents, write_rows
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import sentence_of
 from elmo_bench.text.source import tables
@@ -28,7 +28,7 @@ LISTED = 10  # the most places that a message lists
 class TaggingReader(TextReader):
     """A row is {"tokens": [str], "tags": [str]}; the tags are converted from the source's scheme to `scheme`.
 
-    A row also has its "document" where a file tells several apart, see `documents.of_blocks`.
+    A row also has its "document" where a file tells several apart, see `columns.documents_of`.
 
     Vocabularies, all from the training split: "words", those that occur at least `min_count` times, so that the unknown
     word is trained on rarer ones; "chars" likewise; "labels", all tags of the scheme for the types that occur. A type
@@ -36,7 +36,7 @@ class TaggingReader(TextReader):
 
     Args:
         data: the files {train, dev, test}, below {folder} if given, or without a folder {hub, revision}; also
-            word_column (0), tag_column (-1), comment (none), source_scheme ("auto", see `tags.TagReader`), of
+            word_column (0), tag_column (-1), comment (none), source_scheme ("auto", see `tags.read_tags`), of
             tables tag_names, where their features do not name the numbers, and labels {theirs: ours} of types.
         scheme: of the tags that the model learns: "bioes" or "iob2".
         lower: look words up in lower case; characters always keep their case.
@@ -56,78 +56,59 @@ class TaggingReader(TextReader):
     char_limit: int = 50
 
     def __post_init__(self):
+        self.source_scheme = self.data.get("source_scheme", "auto")
         valid(Literal["bioes", "iob2"], self.scheme, "task.reader.scheme")
+        valid(Literal["auto", *tags.SCHEMES, "conlleval"], self.source_scheme, "task.data.source_scheme")
         self.files = TaggedFiles(self.data, self.hub_tags)
-        self.columns = self.files.source.columns
 
     def load(self, part: Part = WHOLE) -> DatasetDict:
         """Reads all splits, makes the vocabularies, and prints which tags were repaired, if any.
 
         A part of the training data is drawn from its sentences.
-
-        Raises:
-            UserError: a missing setting or file, rows of different widths, tags that follow no scheme, no spans at all;
-                it names file and line.
         """
         repairs: list[str] = []
         with self.files.comments():
-            splits = {split: self._rows(sentences, split, repairs) for split, sentences in self.files.splits().items()}
+            splits = {split: self._rows([*each], split, repairs) for split, each in self.files.splits().items()}
         if repairs:
             notice(f"tags repaired as conlleval reads them: {'; '.join(repairs)}")
-        splits["train"] = part.of(splits["train"], "sentences")
-        self._make_vocabularies(splits["train"], part)
-        return tables(splits)
-
-    def _rows(self, sentences: Iterator[TaggedSentence], split: str, repairs: list[str]) -> list[Row]:
-        """The rows of a split; `repairs` gets how many tags break its scheme and where, if any do."""
-        try:
-            read = tags.TagReader(self.data.get("source_scheme", "auto"))
-        except ValueError as error:
-            raise UserError(f"task.data.source_scheme={self.data['source_scheme']}: {error}") from None
-        kept: list[TaggedSentence] = []
-        rows = []
-        try:
-            for sentence in sentences:
-                kept.append(sentence)
-                spans = read(sentence.tags or [])
-                encoded = tags.encode(spans, len(sentence.words), self.scheme)
-                rows.append({"tokens": sentence.words, "tags": encoded, "document": sentence.document})
-            settled = read.settle()
-        except tags.TagError as error:
-            raise kept[error.sentence].fault(error) from None
-        if settled.exceptions:
-            repairs.append(_repairs(settled, kept, split))
-        return documents.with_documents(rows)
-
-    def _make_vocabularies(self, train: Sequence[Row], part: Part) -> None:
-        words = (word for row in train for word in row["tokens"])
+        train = splits["train"] = part.of(splits["train"], "sentences")
         types = {tag[2:] for row in train for tag in row["tags"] if tag != "O"}
         if not types:
             raise UserError(f"the training data contain no span; {part.mend('is task.data.tag_column right?')}")
+        words = (word for row in train for word in row["tokens"])
         self.vocabularies = Vocabulary.of_words(words, self.min_count, self.char_min_count, self.lower)
         self.vocabularies["labels"] = Vocabulary(tags.labels(types, self.scheme), special=False)
+        return tables(splits)
+
+    def _rows(self, sentences: Sequence[TaggedSentence], split: str, repairs: list[str]) -> list[Row]:
+        """The rows of a split; `repairs` gets how many entities break its scheme and at which lines, if any do."""
+        try:
+            read = tags.read_tags((sentence.tags or () for sentence in sentences), self.source_scheme)
+        except tags.TagError as error:
+            raise sentences[error.sentence].fault(error) from None
+        if number := len(read.exceptions):
+            listed = [(sentences[i], i, token) for i, token in read.exceptions[:LISTED]]
+            places = [str(s.lines[token]) if s.lines else f"sentence {i} token {token}" for s, i, token in listed]
+            more = f" and {number - LISTED} more" if number > LISTED else ""
+            broken = f"{number} of {sum(map(len, read.spans))} entities against {read.scheme}"
+            unit = "at" if sentences[0].lines is None else "line" if number == 1 else "lines"
+            repairs.append(f"{broken} in {sentences[0].path or split} ({unit} {', '.join(places)}{more})")
+        return with_documents([
+            {"tokens": words, "tags": tags.encode(spans, len(words), self.scheme), "document": document}
+            for (words, *_, document, _), spans in zip(sentences, read.spans, strict=True)
+        ])  # fmt: skip
 
     def collate(self, rows: Sequence[Row]) -> Batch:
         """Text field "tokens"; label "tags" (B, T) int64 if all rows have tags, 0 (O) at padding."""
-        text, known, labels = self.text([row["tokens"] for row in rows]), self.vocabularies["labels"], {}
-        if all(row.get("tags") is not None for row in rows):
-            labels["tags"] = pad([[known[tag if tag in known else "O"] for tag in row["tags"]] for row in rows])
-        return Batch(list(rows), {"tokens": text}, labels)
+        text = self.text([row["tokens"] for row in rows])
+        return Batch(list(rows), {"tokens": text}, self.gold_tags(rows, lambda row: [row]))
 
     def from_text(self, /, **raw: Any) -> Row:
-        """A row from {"tokens": [...]}, taken as they are, or {"text": "..."}, which is tokenized.
-
-        Raises:
-            UserError: neither key, values that are not words, no words.
-        """
+        """A row from {"tokens": [...]}, taken as they are, or {"text": "..."}, which is tokenized."""
         return sentence_of(raw)
 
     def from_file(self, path: str) -> list[Row]:
-        """A row without tags for each sentence of a file, which may have tags or none.
-
-        Raises:
-            UserError: as `load`; a line of running text has columns, too.
-        """
+        """A row without tags for each sentence of a file, which may have tags or none."""
         with self.files.comments():
             return [{"tokens": each.words, "input": each.input} for each in self.files.file(path, tagged=False)]
 
@@ -140,17 +121,3 @@ class TaggingReader(TextReader):
         spaced = any(" " in word for row in rows for word in row["tokens"])
         pairs = (zip(row["tokens"], one, strict=True) for row, one in zip(rows, predictions, strict=True))
         return "".join(write_rows(list(sentence), "\t" if spaced else " ") for sentence in pairs)
-
-
-def _repairs(settled: tags.Settled, sentences: Sequence[TaggedSentence], split: str) -> str:
-    """How many entities break the scheme of a split, and at which lines of its file, as part of a message."""
-    number, first = len(settled.exceptions), sentences[0]
-    places = [_place(sentences[i], i, token) for i, token in settled.exceptions[:LISTED]]
-    more = f" and {number - LISTED} more" if number > LISTED else ""
-    broken = f"{number} of {settled.entities} entities against {settled.scheme}"
-    unit = "at" if first.lines is None else "line" if number == 1 else "lines"
-    return f"{broken} in {first.path or split} ({unit} {', '.join(places)}{more})"
-
-
-def _place(sentence: TaggedSentence, number: int, token: int) -> str:
-    return str(sentence.lines[token]) if sentence.lines else f"sentence {number} token {token}"

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage.files import ending, first_line
-from elmo_bench.text import documents
-from elmo_bench.text.columns import Block, comments_named, read_blocks
+from elmo_bench.text.columns import Block, comments_named, documents_of, read_blocks
 from elmo_bench.text.source import DataSource, Table
-from elmo_bench.text.tags import TagError, normals
+from elmo_bench.text.tags import TagError, normalised
 
 COLUMNS = "of a column file, task.data.word_column and task.data.tag_column number the columns"
 OF_COLUMN_FILES = ("word_column", "tag_column", "comment")  # keys of `task.data`
@@ -31,7 +30,7 @@ class TaggedSentence(NamedTuple):
     tags: list[str] | None  # None: the source has none
     path: Path | None
     lines: list[int] | None
-    document: str = ""  # its name, if the source tells it
+    document: str = ""  # its name, if the source gives it
     input: Mapping[str, Any] = {}  # its row in a table
 
     def fault(self, error: TagError) -> UserError:
@@ -40,10 +39,10 @@ class TaggedSentence(NamedTuple):
             return UserError(str(error), self.path, self.lines[error.index])
         return UserError(f"{error} (sentence {error.sentence}, token {error.index})", self.path)
 
-    def normal(self, number: int) -> list[str]:
-        """Its tags, with the letters of BIOES for those of BILOU. Raises `UserError` for one of no known scheme."""
+    def normalised(self, number: int) -> list[str]:
+        """Its tags, with the letters of BIOES for those of BILOU; `number` is that of the sentence, for messages."""
         try:
-            return normals(self.tags or (), number)
+            return normalised(self.tags or (), number)
         except TagError as error:
             raise self.fault(error) from None
 
@@ -66,60 +65,63 @@ class TaggedFiles:
         return comments_named("" if self.data.get("comment") else COMMENT)
 
     def splits(self) -> dict[str, Iterator[TaggedSentence]]:
-        """The sentences of all splits. Raises `UserError`, here or as they are read, for what is no such file."""
-        tabular = self.source.tabular
-        if tabular:
+        """The sentences of all splits."""
+        if self.source.tabular:
             if unread := [key for key in OF_COLUMN_FILES if key in self.data]:
                 mend = "of a table, '+task.data.columns={tokens: NAME, tags: NAME}' names the columns"
                 raise UserError(f"task.data.{unread[0]} is for column files; {mend}")
         elif self.data.get("tag_names"):
             raise UserError(f"task.data.tag_names is for tables; {COLUMNS}")
-        return {split: self._of(opened, documented=True) for split, opened in self.source.load().items()}
+        return {split: self._sentences(opened, documented=True) for split, opened in self.source.load().items()}
 
     def file(self, path: Path | str, tagged: bool = True) -> Iterator[TaggedSentence]:
-        """The sentences of a file; not `tagged`: their words, whatever the tags. Raises `UserError` as `splits`."""
-        return self._of(self.source.open(path), tagged)
+        """The sentences of a file; not `tagged`: their words, whatever the tags."""
+        return self._sentences(self.source.open(path), tagged)
 
-    def _of(self, opened: Table | Path, tagged: bool = True, documented: bool = False) -> Iterator[TaggedSentence]:
-        if not isinstance(opened, Path):
-            yield from self._of_table(opened, tagged)
-            return
-        blocks = list(read_blocks(opened, comment=self.data.get("comment"), minimum=2 if tagged else 1))
+    def _sentences(
+        self, opened: Table | Path, tagged: bool = True, documented: bool = False
+    ) -> Iterator[TaggedSentence]:
+        own = isinstance(opened, Path)
+        for sentence in self._of_blocks(opened, tagged, documented) if own else self._of_table(opened, tagged):
+            if self.labels and sentence.tags:
+                named = self.labels.get
+                tags = [named(tag) or f"{tag[:2]}{named(tag[2:], tag[2:])}" for tag in sentence.tags]
+                sentence = sentence._replace(tags=tags)
+            yield sentence
+
+    def _of_blocks(self, path: Path, tagged: bool, documented: bool) -> Iterator[TaggedSentence]:
+        blocks = list(read_blocks(path, comment=self.data.get("comment"), minimum=2 if tagged else 1))
         words, sentences = sum(len(block.rows) for block in blocks), len(blocks)
         if words > LONG * sentences or sentences == words > 1:
-            told = f"{sentences} sentence{'s' * (sentences > 1)} of {words} words; are the empty lines right? {BREAKS}"
+            message = (
+                f"{sentences} sentence{'s' * (sentences > 1)} of {words} words; are the empty lines right? {BREAKS}"
+            )
             if documented and sentences == 1:
-                raise UserError(told, opened)  # of a whole split: nothing can be learned from it, nor scored
-            notice(told, opened)
+                raise UserError(message, path)  # of a whole split: nothing can be learned from it, nor scored
+            notice(message, path)
         word, tag = self.data.get("word_column", 0), self.data.get("tag_column", -1)
         if "word_column" not in self.data and blocks:
             _check_numbers(blocks)
         if not tagged:
             _check_text(blocks, tag)
-        named = documents.of_blocks(blocks) if documented else repeat("")
-        for block, document in zip(blocks, named, strict=False):
-            tags = self._named(block.column(tag)) if tagged else None
-            yield TaggedSentence(block.column(word), tags, block.path, block.lines, document)
+        documents = documents_of(blocks) if documented else repeat("")
+        for block, document in zip(blocks, documents, strict=False):
+            tags = block.column(tag) if tagged else None
+            yield TaggedSentence(block.column(word), tags, path, block.lines, document)
 
-    def _named(self, tags: list[str]) -> list[str]:
-        """The tags with the types that `task.data.labels` gives them."""
-        if not self.labels:
-            return tags
-        return [self.labels.get(tag) or f"{tag[:2]}{self.labels.get(tag[2:], tag[2:])}" for tag in tags]
-
-    def _of_table(self, table: Table, tagged: bool = True) -> Iterator[TaggedSentence]:
+    def _of_table(self, table: Table, tagged: bool) -> Iterator[TaggedSentence]:
         """Tags are words, or numbers whose names are in the table's features or in `task.data.tag_names`."""
         column = self.column if self.column in table.rows.column_names else "tags"
         table.require("tokens", *([column] if tagged else []))
         if len(table.rows) > 1 and all(len(tokens) < 2 for tokens in table.lists("tokens")):
             raise table.unfit("has one word in each row, where a row is a sentence: join the words of each sentence")
-        empty, rows = 0, self._tags(table, column) if tagged else [None] * len(table.rows)
-        for row, (words, tags) in enumerate(zip(table.lists("tokens"), rows, strict=True)):
+        empty, rows = 0, self._tags(table, column) if tagged else repeat(None)
+        for row, (words, tags) in enumerate(zip(table.lists("tokens"), rows, strict=False)):
             if tags is not None and len(words) != len(tags):
                 raise table.fault(row, f"{len(words)} tokens and {len(tags)} {column}")
             empty += not words
             if words:
-                yield TaggedSentence(words, tags and self._named(tags), table.path, None, input=table.row(row))
+                yield TaggedSentence(words, tags, table.path, None, input=table.row(row))
         if empty:
             notice(f"left out {empty} rows without words", table.path or table.split)
 
@@ -143,23 +145,22 @@ def _is_of_columns(path: Path) -> bool:
 
 
 def _check_numbers(blocks: Sequence[Block]) -> None:
-    """Raises `UserError` if the first column numbers the words of each sentence, from 0 or from 1."""
+    """Refuses a first column that numbers the words of each sentence, from 0 or from 1."""
     columns = [block.column(0) for block in blocks]
     if max(map(len, columns)) < 2 or len(blocks[0].rows[0]) < 2:
         return
-    for first in (0, 1):
-        if all(column == [str(first + i) for i in range(len(column))] for column in columns):
-            mend = "+task.data.word_column=1 says that the second one has the words"
-            raise UserError(f"the first column numbers the words of each sentence; {mend}", blocks[0].path, 1)
+    if any(all(each == [*map(str, range(first, first + len(each)))] for each in columns) for first in (0, 1)):
+        mend = "+task.data.word_column=1 says that the second one has the words"
+        raise UserError(f"the first column numbers the words of each sentence; {mend}", blocks[0].path, 1)
 
 
 def _check_text(blocks: Sequence[Block], tag: int) -> None:
-    """Raises `UserError` if lines seem to be running text: no tags, and one line alone or a full stop at their ends."""
+    """Refuses lines that seem to be running text: no tags, and one line alone or a full stop at their ends."""
     width = len(blocks[0].rows[0]) if blocks else 1
     tag = tag if -width <= tag < width else -1
     try:
         for number, block in enumerate(blocks if width > 1 else ()):
-            TaggedSentence([], block.column(tag), block.path, block.lines).normal(number)
+            TaggedSentence([], block.column(tag), block.path, block.lines).normalised(number)
     except UserError:
         ends = [row[-1][-1] in ".?!" for block in blocks for row in block.rows]
         if len(ends) == len(blocks) or all(ends):

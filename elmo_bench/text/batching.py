@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import torch
@@ -56,16 +57,22 @@ def _characters(sentences: list[list[str]], chars: Vocabulary, mask: Tensor, lim
 
 
 class TextReader:
-    """Looks words up in vocabularies.
+    """Base of the readers: looks words and labels up in vocabularies.
 
     Attributes:
+        data: `task.data`; its `columns` name those of tables: {ours: theirs}.
         vocabularies: those of the training split by their names, "words" and perhaps others; none before `load`.
         lower: look words up in lower case; characters always keep their case.
         char_limit: the most characters of a word; the rest is cut off.
     """
 
+    data: Mapping[str, Any]
     lower: bool
     char_limit: int = 50
+
+    @property
+    def columns(self) -> dict[str, str]:
+        return dict(self.data.get("columns") or {})
 
     @cached_property
     def vocabularies(self) -> dict[str, Vocabulary]:
@@ -75,6 +82,26 @@ class TextReader:
         """One text field of a batch."""
         words, chars = self.vocabularies["words"], self.vocabularies.get("chars")
         return pad_tokens(sentences, words, chars, lower=self.lower, char_limit=self.char_limit)
+
+    def gold(
+        self, rows: Sequence[Mapping[str, Any]], key: str, ids: Callable[[Any], Any] = lambda value: value
+    ) -> dict[str, Tensor]:
+        """The label `key` of a batch, int64: the numbers `ids` of what each row has; nothing if a row has none."""
+        given = [row.get(key) for row in rows]
+        return {} if None in given else {key: torch.tensor(list(map(ids, given)))}
+
+    def gold_tags(self, rows: Sequence[Mapping[str, Any]], sentences: Callable[[Any], Any]) -> dict[str, Tensor]:
+        """The label "tags" of a batch, (B, T) int64, 0 (O) at padding and for what training lacks; as `gold`.
+
+        Args:
+            rows: with "tags".
+            sentences: the tags of each line of the batch that a row gives, from its "tags".
+        """
+        given, known = [row.get("tags") for row in rows], self.vocabularies["labels"]
+        if None in given:
+            return {}
+        lines = [tags for each in given for tags in sentences(each)]
+        return {"tags": pad([[known[tag if tag in known else "O"] for tag in tags] for tags in lines])}
 
 
 class BucketSampler:

@@ -16,6 +16,8 @@ from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage.files import open_text
 
 DOCSTART = "-DOCSTART-"
+OPENS = re.compile(r"#\s*(?:newdoc\b(?:\s+id\s*=)?|doc\s*=|begin document)([^;]*)")  # UD; SemCor; CoNLL-2012
+DOCUMENTS = ".documents"  # ending of the file beside a column file: a line for each sentence, the name of its document
 _FIELDS = re.compile(r"[^ \t]+").findall  # not str.split: a no-break space may stand inside a word
 
 
@@ -34,6 +36,48 @@ class Block(NamedTuple):
             if not -len(row) <= index < len(row):
                 raise UserError(f"column {index} is missing: the line has {len(row)} columns", self.path, line)
         return [row[index] for row in self.rows]
+
+
+def documents_of(blocks: Sequence[Block]) -> list[str]:
+    """The document of each sentence of a column file: intervals draw whole documents, as their sentences depend.
+
+    Its name stands in the file FILE.documents beside it, if there is one; else `-DOCSTART-` lines number the documents.
+    """
+    path = blocks[0].path
+    if (beside := documents_beside(path)) is None:
+        return [f"document {block.document}" for block in blocks]
+    with open_text(beside) as lines:
+        names = [line.strip() for line in lines]
+    if len(names) != len(blocks):
+        expected = f"{path.name} has {len(blocks)} sentences"
+        raise UserError(f"{len(names)} lines, but {expected}; make it again or remove it", beside)
+    if "" in names:
+        raise UserError("no name; each line names the document of a sentence", beside, names.index("") + 1)
+    return names
+
+
+def documents_beside(path: Path) -> Path | None:
+    """The file that names the documents of a column file, if there is one."""
+    beside = path.with_name(f"{path.name}{DOCUMENTS}")
+    return beside if beside.is_file() else None
+
+
+def in_comments(blocks: Iterable[Block]) -> Iterator[tuple[Block, str | None]]:
+    """The sentences of a file, each with the document that a comment before it opened last; None if none did."""
+    document, count = None, 0
+    for block in blocks:
+        for found in filter(None, map(OPENS.match, block.comments)):
+            count += 1
+            document = found[1].strip() or f"document {count}"
+        if block.rows:
+            yield block, document
+
+
+def with_documents(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows with a "document" each; without it if all have the same, as in a file that does not mark documents."""
+    if len({row["document"] for row in rows}) > 1:
+        return rows
+    return [{key: value for key, value in row.items() if key != "document"} for row in rows]
 
 
 @contextmanager
@@ -76,9 +120,6 @@ def read_blocks(
         minimum: the smallest number of columns allowed.
         last: what an empty last field stands for; "" refuses it. Where every row of the file (of a sentence, if `last`
             is given) ends in a separator, the last field is the one before.
-
-    Raises:
-        UserError: no such file, not UTF-8, rows of different widths, an empty field, a file without sentences.
     """
     path = Path(path)
     block, has_sentence, document = Block([], [], [], path), False, 0
@@ -171,9 +212,6 @@ def side_by_side(
 
     Args:
         read: gives sentences with `words`, and `lines`, None where they stand in no line of their own.
-
-    Raises:
-        UserError: the files have different sentences or words; the errors of `read`.
     """
     last: int | None = 0
     for number, (expected, predicted) in enumerate(zip_longest(read(gold), read(predictions))):

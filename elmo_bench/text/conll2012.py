@@ -67,11 +67,7 @@ class ConllSentence(Block):
         return self.column(SPEAKER)
 
     def predicates(self) -> list[Predicate]:
-        """By row. A word with a frame but no column is not annotated, and so no predicate.
-
-        Raises:
-            UserError: unbalanced brackets, a column that belongs to no predicate; as `argument_columns`.
-        """
+        """By row. A word with a frame but no column is not annotated, and so no predicate."""
         columns, words = self.argument_columns(), self.words
         lemmas, frames = self.column(LEMMA), self.column(FRAME)
         arguments = [self._read(column, brackets.spans) for column in columns]
@@ -110,11 +106,7 @@ class ConllSentence(Block):
         return [Predicate(i, lemma, frame, []) for i, (lemma, frame, mark) in enumerate(named) if mark != "-"]
 
     def mentions(self) -> list[Span]:
-        """Of entities, by start, the outer one first; a span's type is its cluster.
-
-        Raises:
-            UserError: unbalanced brackets, a cluster with the same mention twice.
-        """
+        """Of entities, by start, the outer one first; a span's type is its cluster."""
         return self._read(self.column(-1), lambda column: brackets.distinct(brackets.mentions(column)))
 
     def _read(self, column: list[str], read: Callable[[Sequence[str]], list[Span]]) -> list[Span]:
@@ -162,10 +154,6 @@ def read_documents(paths: str | PathLike[str] | Iterable[Path], strict: bool = T
         paths: a file, plain, `.gz` or `.xz`; or files, such as `find_files` gives.
         strict: refuse rows with fewer columns than there are, or of another width than the others of their sentence.
             Without, as in the reference scorer of coreference, only the last column and the marks of documents count.
-
-    Raises:
-        UserError: as `read_blocks`; also a part without beginning or end, two parts with the same name, a document
-            whose words are left out.
     """
     seen: dict[tuple[str, str], str] = {}
     for path in [Path(paths)] if isinstance(paths, str | PathLike) else paths:
@@ -240,11 +228,7 @@ def _check_numbers(block: Block) -> None:
 
 
 def read_split(data: Mapping[str, Any], split: str) -> Iterator[Document]:
-    """The documents that `data` names for a split, below its `folder` if it has one; see `find_files`.
-
-    Raises:
-        UserError: nothing is named, or a table; as `find_files` and `read_documents`.
-    """
+    """The documents that `data` names for a split, below its `folder` if it has one; see `find_files`."""
     if data.get(split) is None:
         raise UserError(f"no file is named for {split}: set task.data.{split}")
     if "folder" in data and data["folder"] is None:
@@ -265,9 +249,6 @@ def write_sentence(
         document, part: the first two columns.
         columns: those that are known, by their number (WORD, POS, ...); -1 is coreference.
         arguments: a column for each predicate.
-
-    Raises:
-        UserError: a cell that columns cannot hold.
     """
     rows = []
     for i in range(len(columns[WORD])):
@@ -301,10 +282,6 @@ def find_files(source: str | PathLike[str] | Iterable[str], folder: str | PathLi
             name of a file, a folder or a document on each line, as the CoNLL-2012 splits are distributed, unless it
             begins as a file of columns; or several of these.
         folder: the base of relative paths, also of those in a list; by default a list's own folder.
-
-    Raises:
-        UserError: nothing there, an empty folder or list, a line of a list that leads out of its folder, a file that is
-            there both plain and packed.
     """
     if not isinstance(source, str | PathLike):
         return distinct([path for each in source for path in find_files(each, folder)])

@@ -34,9 +34,6 @@ def load_from_hub(
         revision: a branch, tag or commit; "refs/convert/parquet" holds the data of old script-only data sets.
         configuration: one of its configurations.
         hint: what the user can do instead, for the error message.
-
-    Raises:
-        UserError: it can be had neither from the hub nor from the cache.
     """
     import datasets
 

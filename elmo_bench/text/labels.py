@@ -22,9 +22,6 @@ class Labels:
         names: of the labels, in the order of their numbers.
         also: other names of them, in the same order.
         given: `task.data.labels`: {name or number in the source: name here}.
-
-    Raises:
-        UserError: `given` leads to a name that is none.
     """
 
     def __init__(self, names: Sequence[str], also: Sequence[str] = (), given: Mapping[Any, Any] | None = None):
@@ -48,11 +45,7 @@ class Labels:
         return f"unknown label {label!r}; choose from {', '.join(self.names)}; {mend}"
 
     def of_table(self, table: Table, column: str = "label") -> Iterator[str]:
-        """The label of each row; a line tells if they are taken by number, or if some of the names never occur.
-
-        Raises:
-            UserError: an unknown label, or classes of other names.
-        """
+        """The label of each row; a line tells if they are taken by number, or if some of the names never occur."""
         classes: list[str] | None = getattr(table.rows.features[column], "names", None)
         if foreign := [name for name in classes or () if self.find(name) is None]:
             raise table.unfit(f"has the classes {', '.join(classes or ())}: {self.unknown(foreign[0])}")

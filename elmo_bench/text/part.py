@@ -40,9 +40,6 @@ class Part(NamedTuple):
             items: what is drawn: all items of the training data.
             unit: what they are called in messages, such as "sentences".
             examples: how many training examples an item gives.
-
-        Raises:
-            UserError: the part does not fill a batch; it says how many items there are, and the smallest fraction.
         """
         if self.is_whole:
             return list(items)

@@ -14,11 +14,7 @@ EXPECTED = 'expected {"tokens": [...]} or {"text": "..."}'
 
 
 def tokens_of(raw: Mapping[str, Any]) -> list[str] | None:
-    """The words of {"tokens": [...]}, as they are, or between spaces as in CSV; None for {"text": "..."}.
-
-    Raises:
-        UserError: neither key, anything but words, no words.
-    """
+    """The words of {"tokens": [...]}, as they are, or between spaces as in CSV; None for {"text": "..."}."""
     if "tokens" not in raw:
         if not isinstance(raw.get("text"), str):
             raise UserError(EXPECTED)
@@ -44,11 +40,7 @@ def are_words(value: Any) -> bool:
 
 
 def sentence_of(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with the "tokens" of one sentence; of text also the "text" and the "places" [start, end) of its words.
-
-    Raises:
-        UserError: as `tokens_of`.
-    """
+    """A row with the "tokens" of one sentence; of text also the "text" and the "places" [start, end) of its words."""
     tokens = tokens_of(raw)
     if tokens is not None:
         return {"tokens": tokens}

@@ -102,9 +102,6 @@ class Table(NamedTuple):
         Args:
             column: its name.
             numbers: whether whole numbers may stand for words, also as 1.0 or as text; they become `int`.
-
-        Raises:
-            UserError: an empty cell, an empty word in a list, anything but words.
         """
         kinds = (str, int) if numbers else (str,)
         for row, cell in enumerate(self.cells(column)):
@@ -144,9 +141,6 @@ class DataSource:
         native: whether a file with the ending of a table has a format that the reader reads itself.
         otherwise: what to do about {columns} where the files are no tables, for error messages.
         keys: of `data` that the reader reads itself.
-
-    Raises:
-        UserError: a key that nothing reads.
     """
 
     data: Mapping[str, Any]
@@ -199,11 +193,7 @@ class DataSource:
         return Path(os.path.expanduser(Path(self.data.get("folder") or "", name)))
 
     def load(self, splits: Mapping[str, str] = SPLITS) -> dict[str, Table | Path]:
-        """The splits by our names: tables, or else the data set's own files.
-
-        Raises:
-            UserError: one cannot be loaded, is not named, has no rows, or lacks a column that is named.
-        """
+        """The splits by our names: tables, or else the data set's own files."""
         import datasets
 
         datasets.disable_progress_bars()  # it would print them into files and pipes, too
@@ -274,9 +264,6 @@ def _columns(path: Path) -> dict[str, list[str | None]]:
 
     pandas, which `datasets` reads them with, makes an index of surplus cells, runs on over lines after a stray quote,
     and makes numbers and dates of text.
-
-    Raises:
-        UserError: a row of another width than the header, a quote inside a cell, no rows; it names the line.
     """
     tabs = files.ending(path.name) == ".tsv"
     with files.open_text(path) as lines:
@@ -312,11 +299,7 @@ def tables(splits: Mapping[str, list[dict[str, Any]]]) -> DatasetDict:
 
 
 def mapped(rows: Iterable[dict[str, Any]], features: Features) -> Dataset:
-    """The rows as a table that the system reads from a temporary file, page by page; the file goes with the table.
-
-    Raises:
-        UserError: the folder of temporary files has no room.
-    """
+    """The rows as a table that the system reads from a temporary file, page by page; the file goes with the table."""
     from datasets import Dataset
     from datasets.arrow_writer import ArrowWriter
 

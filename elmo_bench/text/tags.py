@@ -27,24 +27,27 @@ class Span(NamedTuple):
     end: int  # the token after the last
 
 
-class Constraints(NamedTuple):
-    """What a scheme allows, over a list of K labels."""
+class TagError(ValueError):
+    """Tags that cannot be read, at a token (`index`) of a sentence (`sentence`), both counted from 0."""
 
-    start: list[bool]  # (K,) may open a sentence
-    pairs: list[list[bool]]  # (K, K) [i][j]: j may follow i
-    end: list[bool]  # (K,) may close a sentence
+    def __init__(self, message: str, sentence: int, index: int):
+        super().__init__(message)
+        self.sentence, self.index = sentence, index
 
 
-def normal(tag: str) -> str:
-    """The tag with U- and L- written S- and E-. Raises `ValueError` for a tag of no known scheme."""
-    if tag == "O":
-        return tag
-    prefix, hyphen, kind = tag.partition("-")
-    if len(prefix) != 1 or prefix not in "BIESUL":
-        raise ValueError(f"the tag {tag!r} belongs to no known scheme: expected O, or B-, I-, E- or S- and a type")
-    if not kind:
-        raise ValueError(f"the tag {tag!r} has no type: expected {prefix}-TYPE, such as {prefix}-PER")
-    return _BILOU.get(prefix, prefix) + hyphen + kind
+def normalised(tags: Sequence[str], sentence: int = 0) -> list[str]:
+    """The tags of a sentence with U- and L- written S- and E-. Raises `TagError` for a tag of no known scheme."""
+    clean = []
+    for i, tag in enumerate(tags):
+        prefix, _, kind = tag.partition("-")
+        if tag != "O" and (len(prefix) != 1 or prefix not in "BIESUL"):
+            expected = "expected O, or B-, I-, E- or S- and a type"
+            raise TagError(f"the tag {tag!r} belongs to no known scheme: {expected}", sentence, i)
+        if tag != "O" and not kind:
+            expected = f"expected {prefix}-TYPE, such as {prefix}-PER"
+            raise TagError(f"the tag {tag!r} has no type: {expected}", sentence, i)
+        clean.append(_BILOU.get(prefix, prefix) + tag[1:])
+    return clean
 
 
 def spans(tags: Sequence[str]) -> list[Span]:
@@ -108,80 +111,53 @@ def exceptions(tags: Sequence[str], found: Iterable[Span], scheme: str) -> list[
     return [tokens[0] for tokens in wrong if tokens]
 
 
-class TagError(ValueError):
-    """Tags that cannot be read, at a token (`index`) of a sentence (`sentence`), both counted from 0."""
+class TaggedFile(NamedTuple):
+    """The entities of the sentences of one file, and how well their tags follow a scheme."""
 
-    def __init__(self, message: str, sentence: int, index: int):
-        super().__init__(message)
-        self.sentence, self.index = sentence, index
-
-
-def normals(tags: Sequence[str], sentence: int) -> list[str]:
-    """The tags of a sentence, by `normal`. Raises `TagError`."""
-    clean = []
-    for i, tag in enumerate(tags):
-        try:
-            clean.append(normal(tag))
-        except ValueError as error:
-            raise TagError(str(error), sentence, i) from None
-    return clean
-
-
-class Settled(NamedTuple):
-    """What the sentences of a file have shown."""
-
+    spans: list[list[Span]]  # by sentence
     scheme: str
-    entities: int
     exceptions: list[tuple[int, int]]  # sentence and token of every entity that breaks the scheme
 
 
-class TagReader:
-    """Reads the sentences of one file, whose tags must follow one scheme.
+def read_tags(sentences: Iterable[Sequence[str]], scheme: str = "auto") -> TaggedFile:
+    """Reads the tags of one file, which must follow one scheme.
 
     With "auto" this is the scheme that all but fewer than 1 in 100 of the file's entities follow. The exceptions are
-    read as conlleval reads them: CoNLL-2003 has some itself. Each file settles by itself. As soon as it has an entity,
-    it fits at most one scheme, so the splits of a data set agree whenever they are of one scheme.
+    read as conlleval reads them: CoNLL-2003 has some itself. Each file has a scheme of its own. As soon as it has an
+    entity, it fits at most one scheme, so the splits of a data set agree whenever they are of one scheme.
 
     Args:
+        sentences: of the file, the tags of each.
         scheme: one of SCHEMES, without exception; "auto"; or "conlleval" to read any tags as the official scorer does.
+
+    Raises:
+        TagError: a tag of no known scheme, or against the scheme asked for; tags that follow no scheme, at the token
+            from which on the last one is broken.
     """
-
-    def __init__(self, scheme: str = "auto"):
-        if scheme not in (*SCHEMES, "auto", "conlleval"):
-            raise ValueError(f"unknown tag scheme {scheme!r}; choose from auto, {', '.join(SCHEMES)}, conlleval")
-        self.scheme, self.sentences, self.entities = scheme, 0, 0
-        candidates = SCHEMES if scheme == "auto" else [scheme] if scheme in SCHEMES else []
-        self.exceptions: dict[str, list[tuple[int, int]]] = {candidate: [] for candidate in candidates}
-
-    def __call__(self, tags: Sequence[str]) -> list[Span]:
-        """The spans of a sentence. Raises `TagError`: a tag of no known scheme, or against the scheme asked for."""
-        clean = normals(tags, self.sentences)
-        found = spans(clean)
-        for scheme, places in self.exceptions.items():
-            wrong = exceptions(clean, found, scheme)
-            if wrong and scheme == self.scheme:
-                message = f"the tag {tags[wrong[0]]!r} does not follow {scheme} here; correct the file"
-                raise TagError(message, self.sentences, wrong[0])
-            places += [(self.sentences, index) for index in wrong]
-        self.sentences += 1
-        self.entities += len(found)
-        return found
-
-    def settle(self) -> Settled:
-        """The scheme of all sentences read. Raises `TagError` if they follow none, where the last one is broken."""
-        if self.scheme != "auto":
-            return Settled(self.scheme, self.entities, [])
-        scheme, places = min(self.exceptions.items(), key=lambda item: len(item[1]))
-        if places and TOLERATED * len(places) >= self.entities:
-            broken = {scheme: len(places) for scheme, places in self.exceptions.items()}
-            shares = ", ".join(f"{scheme} in {n} ({n / self.entities:.1%})" for scheme, n in broken.items())
-            told = (
-                f"from here the file does not follow any tag scheme: of its {self.entities} entities it breaks "
-                f"{shares}, and fewer than 1 in {TOLERATED} are accepted; correct the file, or read it as the official "
-                "scorer does, with +task.data.source_scheme=conlleval"
-            )
-            raise TagError(told, *max(places[0] for places in self.exceptions.values()))
-        return Settled(scheme, self.entities, places)
+    broken: dict[str, list[tuple[int, int]]] = {each: [] for each in SCHEMES if scheme in ("auto", each)}
+    found: list[list[Span]] = []
+    for number, tags in enumerate(sentences):
+        clean = normalised(tags, number)
+        found.append(spans(clean))
+        for name, places in broken.items():
+            wrong = exceptions(clean, found[-1], name)
+            if wrong and name == scheme:
+                message = f"the tag {tags[wrong[0]]!r} does not follow {name} here; correct the file"
+                raise TagError(message, number, wrong[0])
+            places += [(number, index) for index in wrong]
+    if scheme != "auto":
+        return TaggedFile(found, scheme, [])
+    best, places = min(broken.items(), key=lambda item: len(item[1]))
+    entities = sum(map(len, found))
+    if places and TOLERATED * len(places) >= entities:
+        shares = ", ".join(f"{name} in {len(each)} ({len(each) / entities:.1%})" for name, each in broken.items())
+        message = (
+            f"from here the file does not follow any tag scheme: of its {entities} entities it breaks {shares}, and "
+            f"fewer than 1 in {TOLERATED} are accepted; correct the file, or read it as the official scorer does, with "
+            "+task.data.source_scheme=conlleval"
+        )
+        raise TagError(message, *max(each[0] for each in broken.values()))
+    return TaggedFile(found, best, places)
 
 
 def labels(types: Iterable[str], scheme: str) -> list[str]:
@@ -189,13 +165,19 @@ def labels(types: Iterable[str], scheme: str) -> list[str]:
     return ["O"] + [f"{letter}-{kind}" for kind in sorted(set(types)) for letter in PREFIXES[scheme]]
 
 
+class Constraints(NamedTuple):
+    """What a scheme allows, over a list of K labels."""
+
+    start: list[bool]  # (K,) may open a sentence
+    pairs: list[list[bool]]  # (K, K) [i][j]: j may follow i
+    end: list[bool]  # (K,) may close a sentence
+
+
 def constraints(names: Sequence[str], scheme: str) -> Constraints:
     """Which labels may start, follow one another and end, for a CRF over these labels."""
-    return Constraints(
-        start=[follows(scheme, "O", name) for name in names],
-        pairs=[[follows(scheme, before, name) for name in names] for before in names],
-        end=[follows(scheme, name, "O") for name in names],
-    )
+    pairs = [[follows(scheme, before, name) for name in names] for before in names]
+    outside = names.index("O")  # which stands for both ends of a sentence
+    return Constraints(pairs[outside], pairs, [row[outside] for row in pairs])
 
 
 def scheme_of(names: Iterable[str]) -> str:

@@ -80,9 +80,6 @@ def coverage(path: str | PathLike[str], known: int, number: int, what: str, leas
         known, number: what it has, and what there is, of `what`, such as "running words of the text".
         least: the share from which on the list is taken to be meant for the text.
         mend: what to do about another list.
-
-    Raises:
-        UserError: it has less than that.
     """
     message = f"has {known} of the {number} {what} ({known / max(number, 1):.1%})"
     if known < least * number or (known == 0 < least):
@@ -93,11 +90,7 @@ def coverage(path: str | PathLike[str], known: int, number: int, what: str, leas
 def tell_known(
     items: Sequence[str], vocabulary: Vocabulary, split: str, what: str, mend: str, most: float = 1.0
 ) -> None:
-    """Says how many items of a split, `what`, the training data have, if that is less than the share `most`.
-
-    Raises:
-        UserError: they have less than a hundredth of those of dev, as `coverage`.
-    """
+    """Says how many items of a split, `what`, the training data have, if that is less than the share `most`."""
     known = sum(item in vocabulary for item in items)
     if known < most * len(items):
         least = 0.01 if split == "dev" else 0.0

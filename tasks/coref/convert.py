@@ -24,9 +24,6 @@ def litbank(sources: Mapping[str, Path]) -> dict[str, str]:
 
     Returns:
         the text of each file below data_root, by its name.
-
-    Raises:
-        UserError: a row or its coreference cannot be read.
     """
     texts: dict[str, list[str]] = {"train": [], "dev": [], "test": []}
     for place, path in enumerate(sorted((sources["litbank"] / "coref/conll").glob(f"*{SUFFIX}"))):

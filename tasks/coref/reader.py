@@ -68,31 +68,23 @@ class CorefReader(TextReader):
         """Reads all splits and makes the vocabularies.
 
         A part of the training data is drawn from its documents, because clusters belong to a document.
-
-        Raises:
-            UserError: a missing setting or file, malformed columns or brackets, two parts with the same name, training
-                data without clusters; it names file and line.
         """
         check_keys(self.data, places=FILES)
         splits = {split: self._rows(split) for split in SPLITS}
-        splits["train"] = part.of(splits["train"], "documents")
-        if not any(row["clusters"] for row in splits["train"]):
+        train = splits["train"] = part.of(splits["train"], "documents")
+        if not any(row["clusters"] for row in train):
             raise UserError(f"the training data contain no cluster; {part.mend(LAST)}")
+        words = (word for row in train for sentence in row["sentences"] for word in sentence)
+        self.vocabularies = Vocabulary.of_words(words, self.min_count, self.char_min_count, self.lower)
+        self.vocabularies["genres"] = genres = Vocabulary.count(row["genre"] for row in train)
         for split in ("dev", "test"):
             if not any(row["clusters"] for row in splits[split]):
-                raise UserError(
-                    f"the {split} data contain no cluster, so that nothing can be scored; {LAST}", self.data[split]
-                )
-        words = (word for row in splits["train"] for sentence in row["sentences"] for word in sentence)
-        self.vocabularies = Vocabulary.of_words(words, self.min_count, self.char_min_count, self.lower)
-        self.vocabularies["genres"] = Vocabulary.count(row["genre"] for row in splits["train"])
-        genres, mend = (
-            self.vocabularies["genres"],
-            "the genre is the first folder of a document's name, as bc of bc/cctv/00/cctv_0001",
-        )
-        for split in ("dev", "test") if genres.items[2:] != ["-"] else ():
-            named = [row["genre"] for row in splits[split] if row["genre"] != "-"]
-            tell_known(named, genres, split, "genres of the documents", mend)
+                message = f"the {split} data contain no cluster, so that nothing can be scored; {LAST}"
+                raise UserError(message, self.data[split])
+            if genres.items[2:] != ["-"]:
+                named = [row["genre"] for row in splits[split] if row["genre"] != "-"]
+                mend = "the genre is the first folder of a document's name, as bc of bc/cctv/00/cctv_0001"
+                tell_known(named, genres, split, "genres of the documents", mend)
         return tables(splits)
 
     def _rows(self, split: str) -> list[Row]:
@@ -116,15 +108,10 @@ class CorefReader(TextReader):
         window = sentences[start : start + self.max_sentences]
         first = sum(map(len, sentences[:start]))
         end = first + sum(map(len, window))
-        clusters = [
-            [[m[0] - first, m[1] - first] for m in cluster if first <= m[0] and m[1] < end]
-            for cluster in row["clusters"]
-        ]
+        inside = ([[a - first, b - first] for a, b in each if first <= a and b < end] for each in row["clusters"])
         return row | {
-            "sentences": window,
-            "speakers": row["speakers"][first:end],
-            "clusters": [cluster for cluster in clusters if cluster],
-        }
+            "sentences": window, "speakers": row["speakers"][first:end], "clusters": list(filter(None, inside)),
+        }  # fmt: skip
 
     def collate(self, rows: Sequence[Row]) -> Batch:
         """Text field "sentences": one row of the tensors for each sentence, document after document.
@@ -136,10 +123,8 @@ class CorefReader(TextReader):
         text = self.text([unslashed(sentence) for row in rows for sentence in row["sentences"]])
         numbers: dict[str, int] = {}
         speakers = [numbers.setdefault(name, len(numbers)) for row in rows for name in row["speakers"]]
-        labels = {
-            "speakers": torch.tensor(speakers),
-            "genres": torch.tensor([self.vocabularies["genres"][row["genre"]] for row in rows]),
-        }
+        genres = [self.vocabularies["genres"][row["genre"]] for row in rows]
+        labels = {"speakers": torch.tensor(speakers), "genres": torch.tensor(genres)}
         if all(row.get("clusters") is not None for row in rows):
             mentions = [
                 (number, first, last - first, cluster)
@@ -155,9 +140,6 @@ class CorefReader(TextReader):
 
         Optional: "speakers", for each sentence a name or a list of names, one per word; "genre", the first folder of a
         document's name in OntoNotes ("bc"); "document", any name; "part". Further keys are left alone.
-
-        Raises:
-            UserError: neither key, anything but words, speakers that do not match the sentences.
         """
         if "sentences" in raw:
             row = {"sentences": raw["sentences"]}
@@ -176,7 +158,7 @@ class CorefReader(TextReader):
         return {"genre": "-"} | row | {"speakers": _speakers(raw.get("speakers"), sentences)} | given
 
     def from_file(self, path: str) -> list[Row]:
-        """A row without clusters for each part of a document. Raises `UserError` as `read_documents`."""
+        """A row without clusters for each part of a document."""
         found = map(_row, conll2012.read_documents(path))
         return [row | {"input": {key: row[key] for key in ("document", "part")}} for row in found]
 
@@ -187,8 +169,7 @@ class CorefReader(TextReader):
     def official(self, predictions: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> str:
         """A CoNLL-2012 file with the clusters; a document without a name gets its number.
 
-        Raises:
-            UserError: a name and part occur twice, or the lines of a document would be read as comments.
+        A name and part may not occur twice, and the lines of a document may not be read as comments.
         """
         seen = set()
         single = any(len(cluster) == 1 for each in predictions for cluster in each["clusters"])
@@ -236,8 +217,8 @@ def _speakers(given: Any, sentences: list[list[str]]) -> list[str]:
         raise UserError('"speakers" must be a list with one name, or one list of names, per sentence')
     speakers: list[str] = []
     for names, sentence in zip(given, sentences, strict=True):
-        names = [names] * len(sentence) if isinstance(names, str) else names
-        if not isinstance(names, list) or [isinstance(name, str) for name in names] != [True] * len(sentence):
+        each = names if isinstance(names, list) else [names] * len(sentence)
+        if len(each) != len(sentence) or not all(isinstance(name, str) for name in each):
             raise UserError('"speakers" of a sentence must be one name, or a list with one name per word')
-        speakers += names
+        speakers += each
     return speakers

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from elmo_bench.system.storage.files import open_text
-from elmo_bench.text.columns import read_blocks
-from elmo_bench.text.documents import ENDING, in_comments
+from elmo_bench.text.columns import DOCUMENTS, in_comments, read_blocks
 
 SENTENCE = "# sent_id = "
+Row = tuple[str, str]  # a word and its tag
 
 
 def uner(sources: Mapping[str, Path]) -> dict[str, str]:
@@ -26,11 +25,13 @@ def uner(sources: Mapping[str, Path]) -> dict[str, str]:
     Returns:
         the text of each file below data_root, by its name.
     """
-    paths = {split: sources["final"] / f"en_ewt-ud-{split}.iob2" for split in ("dev", "test")}
-    made = {f"ner_uner_ewt/{split}.iob2": _columns(_uner_rows(path)) for split, path in paths.items()}
-    made |= {f"ner_uner_ewt/{split}.iob2{ENDING}": _documents(path) for split, path in paths.items()}
-    first = _uner_rows(sources["first"] / "en_ewt-ud-train.iob2")
-    return {**made, "ner_uner_ewt/train.iob2": _columns(_repaired(first))}
+    texts = {}
+    for split in ("dev", "test"):
+        sentences = list(_sentences(sources["final"] / f"en_ewt-ud-{split}.iob2"))
+        texts[f"ner_uner_ewt/{split}.iob2"] = "".join(_columns(rows) for _, rows in sentences)
+        texts[f"ner_uner_ewt/{split}.iob2{DOCUMENTS}"] = "".join(f"{name}\n" for name, _ in sentences)
+    first = _sentences(sources["first"] / "en_ewt-ud-train.iob2")
+    return texts | {"ner_uner_ewt/train.iob2": "".join(_columns(_repaired(rows)) for _, rows in first)}
 
 
 def resplit(sources: Mapping[str, Path]) -> dict[str, str]:
@@ -49,25 +50,31 @@ def resplit(sources: Mapping[str, Path]) -> dict[str, str]:
     parts: dict[str, list[tuple[str, str]]] = {"train": [], "dev": [], "test": split["dev"] + split["test"]}
     for sentence, name in split["train"]:
         parts["dev" if numbers[name] % 10 == 9 else "train"].append((sentence, name))
-    names = {part: f"ner_uner_resplit/resplit-{part}.iob2" for part in parts}
-    made = {names[part]: "".join(sentence for sentence, _ in both) for part, both in parts.items()}
-    return made | {
-        f"{names[part]}{ENDING}": "".join(f"{name}\n" for _, name in parts[part]) for part in ("dev", "test")
-    }
+    texts = {}
+    for part, sentences in parts.items():
+        path = f"ner_uner_resplit/resplit-{part}.iob2"
+        texts[path] = "".join(sentence for sentence, _ in sentences)
+        if part != "train":
+            texts[f"{path}{DOCUMENTS}"] = "".join(f"{name}\n" for _, name in sentences)
+    return texts
 
 
-Row = tuple[str, str] | None  # a word and its tag; None between sentences
+def _sentences(path: Path) -> Iterator[tuple[str, list[Row]]]:
+    """Document, and words and tags (the second and third of five columns) of each sentence.
 
-
-def _uner_rows(path: Path) -> Iterator[Row]:
-    """Words and tags: the second and third of five columns."""
+    The document is in `# sent_id = NAME-0001`, without the number.
+    """
+    name, rows = "", []
     with open_text(path) as lines:
-        for line in lines:
+        for line in (*lines, ""):
             columns = line.rstrip("\n").split("\t")
-            if columns == [""]:
-                yield None
-            elif re.fullmatch(r"\d+", columns[0]):
-                yield columns[1], columns[2]
+            if line.startswith(SENTENCE):
+                name = line.rstrip("\n").removeprefix(SENTENCE).rpartition("-")[0]
+            elif columns[0].isdecimal():
+                rows.append((columns[1], columns[2]))
+            elif columns == [""] and rows:
+                yield name, rows
+                rows = []
 
 
 def _with_documents(folder: Path, split: str) -> Iterator[tuple[str, str]]:
@@ -78,21 +85,9 @@ def _with_documents(folder: Path, split: str) -> Iterator[tuple[str, str]]:
         yield _columns((word, tag) for word, tag in block.rows), str(name)
 
 
-def _documents(path: Path) -> str:
-    """The document of each sentence, a line each: `# sent_id = NAME-0001` without the number."""
-    with open_text(path) as lines:
-        ids = [line.rstrip("\n").removeprefix(SENTENCE) for line in lines if line.startswith(SENTENCE)]
-    return "".join(f"{name.rpartition('-')[0]}\n" for name in ids)
-
-
 def _repaired(rows: Iterable[Row]) -> Iterator[Row]:
     before = "O"
-    for row in rows:
-        if row is None:
-            before = "O"
-            yield None
-            continue
-        word, tag = row
+    for word, tag in rows:
         if tag == "B-O":  # an entity before it goes on, unless this is a mark
             tag = f"I-{before[2:]}" if before != "O" and any(map(str.isalnum, word)) else "O"
         before = "O" if tag.endswith("-OTH") else tag
@@ -100,11 +95,5 @@ def _repaired(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _columns(rows: Iterable[Row]) -> str:
-    """A row a line, one empty line after each sentence."""
-    lines: list[str] = []
-    for row in [*rows, None]:
-        if row is not None:
-            lines.append("\t".join(row))
-        elif lines and lines[-1]:
-            lines.append("")
-    return "\n".join(lines) + "\n"
+    """A row a line, and an empty line behind them."""
+    return "".join(f"{word}\t{tag}\n" for word, tag in rows) + "\n"

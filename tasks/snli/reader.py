@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from elmo_bench.system.errors import UserError, notice
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import TextReader
@@ -17,7 +15,7 @@ from elmo_bench.text.source import DataSource, tables
 from elmo_bench.text.tokenizer import compounds, words
 from elmo_bench.text.vocabulary import Vocabulary
 
-from .pairs import LABELS, Pair, is_release, labels, read
+from .metric import LABELS, Pair, is_release, labels, read
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
@@ -53,16 +51,11 @@ class SnliReader(TextReader):
 
     def __post_init__(self):
         self.source = DataSource(self.data, native=is_release, keys=self.keys)
-        self.columns = self.source.columns
 
     def load(self, part: Part = WHOLE) -> DatasetDict:
         """Reads all splits and makes the vocabularies.
 
         A part of the training data is drawn from its pairs, each of which has a label.
-
-        Raises:
-            UserError: a missing setting or file, a missing column, an unknown label, a line that is not a JSON object,
-                an empty sentence in dev or test, a split without pairs; it names file and line.
         """
         known = labels(self.source.data)
         splits = {split: self._rows(read(opened, known), split) for split, opened in self.source.load().items()}
@@ -95,17 +88,11 @@ class SnliReader(TextReader):
 
     def collate(self, rows: Sequence[Row]) -> Batch:
         """Text fields "premise" and "hypothesis"; "label" (B,) int64 if all rows have one."""
-        texts, labels = {field: self.text([row[field] for row in rows]) for field in self.fields}, {}
-        if all(row.get("label") is not None for row in rows):
-            labels["label"] = torch.tensor([self.vocabularies["labels"][row["label"]] for row in rows])
-        return Batch(list(rows), texts, labels)
+        texts = {field: self.text([row[field] for row in rows]) for field in self.fields}
+        return Batch(list(rows), texts, self.gold(rows, "label", self.vocabularies["labels"].__getitem__))
 
     def from_text(self, /, **raw: Any) -> Row:
-        """A row from {"premise": "...", "hypothesis": "..."}, both raw text.
-
-        Raises:
-            UserError: a key is missing, or its value is not text or has no words.
-        """
+        """A row from {"premise": "...", "hypothesis": "..."}, both raw text."""
         for field in self.fields:
             if not isinstance(raw.get(field), str):
                 raise UserError('expected {"premise": "a sentence", "hypothesis": "a sentence"}')
@@ -115,11 +102,7 @@ class SnliReader(TextReader):
         return row
 
     def from_file(self, path: str) -> list[Row]:
-        """A row without a label for each pair of a file, whether it has a gold label or not.
-
-        Raises:
-            UserError: as `read`; an empty sentence.
-        """
+        """A row without a label for each pair of a file, whether it has a gold label or not."""
         rows = []
         for pair in read(self.source.open(path), labels(self.source.data), labelled=False):
             rows.append(self._row(pair) | {"input": pair.input})

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, count, repeat
-from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from elmo_bench.configuration.keys import shape, valid
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import ending, first_line
 from elmo_bench.system.storage.json_text import begins_array, parse
@@ -49,26 +49,18 @@ def is_release(path: Path) -> bool:
 
 
 def read(opened: Table | Path, answered: bool = True) -> list[Paragraph]:
-    """The paragraphs of a file of SQuAD or of a table. Raises `UserError` as `read_paragraphs` and `from_table`."""
-    return read_paragraphs(opened, answered) if isinstance(opened, Path) else from_table(opened, answered)
-
-
-def read_paragraphs(path: str | PathLike[str], answered: bool = True) -> list[Paragraph]:
-    """All paragraphs of a SQuAD v1.1 file, in the order of the file; its ids may be whole numbers.
-
-    Args:
-        path: the file, plain, .gz or .xz.
-        answered: whether every question must have an answer.
-
-    Raises:
-        UserError: not JSON, another layout, an empty context or question, a duplicate id, an answer that is empty or
-            not near its given place in the context; it names the file and the question's id or the paragraph.
-    """
-    return check(_articles(read_json(path), path), path, answered)
+    """The paragraphs of a SQuAD v1.1 file, plain, .gz or .xz, or of a table, in their order, as `check` has them."""
+    if isinstance(opened, Path):
+        return check(_of_release(opened), opened, answered)
+    return check(_of_table(opened, answered), opened.path or opened.origin, answered)
 
 
 def check(paragraphs: Iterable[Paragraph], path: Any, answered: bool = True) -> list[Paragraph]:
-    """The paragraphs, once checked, every answer at its place. Raises `UserError` as `read_paragraphs` does."""
+    """The paragraphs, every answer at its place in the context.
+
+    An empty context, question or answer, a repeated id, an answer that is not near its place and, if `answered`, a
+    question without one are errors.
+    """
     seen: set[str] = set()
     kept = []
     for number, paragraph in enumerate(paragraphs, start=1):
@@ -127,44 +119,28 @@ def _plain(text: str) -> str:
     return "".join(" " if char.isspace() else char for char in text)
 
 
-def _articles(data: Any, path: Any) -> Iterator[Paragraph]:
-    """The layout of the files: data > paragraphs > qas > answers."""
-    for a, article in enumerate(_get(data, "data", list, "the file", path)):
-        place = f"article {a + 1}"
-        for p, paragraph in enumerate(_get(article, "paragraphs", list, place, path)):
-            place = f"article {a + 1}, paragraph {p + 1}"
-            context = _get(paragraph, "context", str, place, path)
-            questions = [_question(qa, place, path) for qa in _get(paragraph, "qas", list, place, path)]
-            yield Paragraph(str(article.get("title", "")), context, questions)
+# The layout of the files.
+QUESTION = shape(id=str | int, question=str, answers=(list[shape(text=str, answer_start=int)], []))
+RELEASE = shape(data=list[shape(title=(Any, ""), paragraphs=list[shape(context=str, qas=list[dict])])])
 
 
-def _question(qa: Any, place: str, path: Any) -> Question:
-    if isinstance(qa, Mapping) and type(qa.get("id")) is int:
-        qa = {**qa, "id": str(qa["id"])}
-    id = _get(qa, "id", str, place, path)
-    place = f"question {id}"
-    answers = _get(qa, "answers", list, place, path) if "answers" in qa else []
-    return Question(
-        id,
-        _get(qa, "question", str, place, path),
-        [AnswerSpan(_get(a, "text", str, place, path), _get(a, "answer_start", int, place, path)) for a in answers],
-    )
+def _of_release(path: Path) -> Iterator[Paragraph]:
+    content = read_json(path)
+    try:
+        for article in valid(RELEASE, content).data:
+            for paragraph in article.paragraphs:
+                found = [valid(QUESTION, qa, f"question {qa.get('id')}") for qa in paragraph.qas]
+                spans = [[AnswerSpan(each.text, each.answer_start) for each in qa.answers] for qa in found]
+                questions = [Question(str(qa.id), qa.question, each) for qa, each in zip(found, spans, strict=True)]
+                yield Paragraph(str(article.title), paragraph.context, questions)
+    except UserError as error:
+        raise UserError(f"{error.message}; is it a SQuAD v1.1 file?", path) from None
 
 
-def _get(node: Any, key: str, kind: type, place: str, path: Any) -> Any:
-    if not isinstance(node, Mapping) or not isinstance(node.get(key), kind) or isinstance(node[key], bool):
-        what = {list: "a list", str: "a string", int: "a whole number"}[kind]
-        raise UserError(f"{place}: {key!r} is missing or not {what}; is it a SQuAD v1.1 file?", path)
-    return node[key]
-
-
-def from_table(table: Table, answered: bool = True) -> list[Paragraph]:
+def _of_table(table: Table, answered: bool) -> Iterable[Paragraph]:
     """Paragraphs of a table, one question per row; rows with the same title and context are merged.
 
     Not `answered`: whatever the answers, and a paragraph for each row. Columns id and title may be missing.
-
-    Raises:
-        UserError: other columns, an empty cell other than of an id or a title, or content that `check` refuses.
     """
     table.require("context", "question", *["answers"] * answered)
     paragraphs: dict[tuple[Any, ...], Paragraph] = {}
@@ -176,11 +152,11 @@ def from_table(table: Table, answered: bool = True) -> list[Paragraph]:
         paragraph = Paragraph("" if title is None else str(title), context, [])
         key = (*paragraph[:2], None if answered else row)
         paragraphs.setdefault(key, paragraph).questions.append(Question(id, question, found))
-    return check(paragraphs.values(), table.path or table.origin, answered)
+    return paragraphs.values()
 
 
 def answers_of(table: Table) -> Iterator[list[AnswerSpan]]:
-    """The answers of each row: {"text": [...], "answer_start": [...]}, in CSV as JSON. Raises `UserError`."""
+    """The answers of each row: {"text": [...], "answer_start": [...]}, in CSV as JSON."""
     for row, cell in enumerate(table.cells("answers")):
         try:
             cell = parse(cell) if isinstance(cell, str) else cell
@@ -210,8 +186,7 @@ def chosen(paragraphs: Sequence[Paragraph], questions: int, draw: int) -> list[P
 def parted(paragraphs: Sequence[Paragraph], questions: int, draw: int) -> tuple[list[Paragraph], list[Paragraph]]:
     """Training and development paragraphs; for development, articles are drawn until they have `questions` questions.
 
-    Raises:
-        UserError: nothing would be held out, or nothing left for training.
+    If nothing would be held out, or nothing left for training, it is an error.
     """
     titles, asked = sorted({paragraph.title for paragraph in paragraphs}), Counter[str]()
     for paragraph in paragraphs:

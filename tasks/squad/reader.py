@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import torch
-
 from elmo_bench.configuration.keys import valid
 from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage import json_text
@@ -90,7 +88,6 @@ class SquadReader(TextReader):
     def __post_init__(self):
         valid(Literal["sentence", "paragraph"], self.sequence, "task.reader.sequence")
         self.source = DataSource(self.data, "task.data.train=FILE and test=FILE", native=is_release)
-        self.columns = self.source.columns
         self.off_borders: dict[str, list[str]] = {}
 
     # Reading.
@@ -100,9 +97,6 @@ class SquadReader(TextReader):
 
         A part of the training data is drawn from its paragraphs (`train_questions` counts first), each with all its
         questions: they share their words.
-
-        Raises:
-            UserError: as `read_paragraphs` and `parted`.
         """
         paragraphs = self._paragraphs()
         if self.train_questions is not None:
@@ -184,19 +178,13 @@ class SquadReader(TextReader):
             "question": self.text([row["question"] for row in rows]),
             "context": self.text(contexts)._replace(parts=parts),
         }
-        labels = {}
-        if all(row.get("span") is not None for row in rows):
-            labels["span"] = torch.tensor([row["span"] for row in rows])  # (B, 2)
-        return Batch(list(rows), texts, labels)
+        return Batch(list(rows), texts, self.gold(rows, "span"))
 
     # Raw text.
 
     def from_text(self, /, **raw: Any) -> Row:
         """A row from {"context": "...", "question": "...", "id": "..."}; the id may be missing. Further keys are
         left alone.
-
-        Raises:
-            UserError: a key is missing, is not text, or has no words.
         """
         for key in ("context", "question"):
             if not isinstance(raw.get(key), str):
@@ -207,11 +195,7 @@ class SquadReader(TextReader):
         return self._asked(raw["context"], raw["question"], "" if id is None else str(id), apart=False)
 
     def from_file(self, path: str) -> list[Row]:
-        """A row without answers for every question of a file, tokenized as in training.
-
-        Raises:
-            UserError: as `read_paragraphs` and `from_table`.
-        """
+        """A row without answers for every question of a file, tokenized as in training."""
         opened = self.source.open(path)
         rows = [
             self._asked(paragraph.context, question.text, question.id, self.apart)
@@ -248,11 +232,7 @@ class SquadReader(TextReader):
         return {"answer": ""}
 
     def official(self, predictions: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> str:
-        """The JSON object {id: answer} that the official evaluation reads; a question without an id gets a number.
-
-        Raises:
-            UserError: an id occurs twice.
-        """
+        """The JSON object {id: answer} that the official evaluation reads; a question without an id gets a number."""
         answers: dict[str, str] = {}
         for prediction, id in zip(predictions, numbered(row["id"] for row in rows), strict=True):
             if id in answers:

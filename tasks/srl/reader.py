@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import chain, compress, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,10 +14,11 @@ from pydantic import PositiveInt
 from elmo_bench.configuration.keys import valid
 from elmo_bench.system.errors import UserError, notice
 from elmo_bench.task import Batch, Row
-from elmo_bench.text import conll2012, documents, tags
-from elmo_bench.text.batching import TextReader, pad
+from elmo_bench.text import conll2012, tags
+from elmo_bench.text.batching import TextReader
 from elmo_bench.text.brackets import write_spans
-from elmo_bench.text.conll2012 import END, FRAME, LEMMA, ONLY_VERBS, WORD
+from elmo_bench.text.columns import with_documents
+from elmo_bench.text.conll2012 import END, FRAME, LEMMA, ONLY_VERBS, WORD, ConllSentence, Predicate
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import are_words, sentence_of
 from elmo_bench.text.source import FILES, SPLITS, check_keys, tables
@@ -74,13 +75,9 @@ class SrlReader(TextReader):
         """Reads all splits and makes the vocabularies.
 
         A part of the training data is drawn from its sentences, each with all its predicates: they share their words.
-
-        Raises:
-            UserError: a missing setting or file, malformed columns or brackets, no predicates at all; it names file and
-                line.
         """
         check_keys(self.data, "every", "predicates", places=FILES)
-        splits = {split: documents.with_documents(self._rows(split)) for split in SPLITS}
+        splits = {split: with_documents(self._rows(split)) for split in SPLITS}
         for split, rows in splits.items():
             if not rows:
                 hint = " whose part of speech is VB*; set predicates=all" if self.chosen == "verbs" else ""
@@ -103,26 +100,41 @@ class SrlReader(TextReader):
         return tables(splits)
 
     def _rows(self, split: str) -> list[Row]:
-        """The rows of a split; prints how many arguments lie inside others, if any."""
+        """The rows of a split; prints how many arguments lie inside others, if any.
+
+        A word has one label, so that the model learns the outer argument alone; the metric counts both.
+        """
         rows: list[Row] = []
-        inside: list[str] = []  # places of arguments inside others
-        found = conll2012.read_split(self.data, split)
-        sentences = ((document.name, sentence) for document in found for sentence in document.sentences)
+        places: list[str] = []  # of arguments inside others
+        documents = conll2012.read_split(self.data, split)
+        sentences = ((document.name, sentence) for document in documents for sentence in document.sentences)
         for number, (document, sentence) in enumerate(sentences):
-            words, pos = sentence.words, sentence.pos
+            words = sentence.words
             if split == "train" and (number % self.every or len(words) > (self.longest or len(words))):
                 continue
-            for predicate in sentence.predicates():
-                if self.chosen == "all" or is_verb(pos[predicate.index]):
-                    gold, inner, lines = _tags(sentence, predicate)
-                    inside += [f"{sentence.path}:{line}" for line in lines]
-                    row = {"tokens": words, "predicates": [predicate.index], "tags": [gold], "inner": [inner]}
-                    rows.append(row | {"sentence": number, "document": document})
-        if not inside:
+            for predicate in self._chosen(sentence, sentence.predicates()):
+                layers: tuple[list[Span], list[Span]] = [], []  # of the outer arguments and of those inside them
+                for argument in predicate.arguments:
+                    free = [not layer or argument.start >= layer[-1].end for layer in layers]
+                    if not free[0]:
+                        places.append(f"{sentence.path}:{sentence.lines[argument.start]}")
+                    if any(free):
+                        layers[free.index(True)].append(argument)
+                outer, inner = (tags.encode(layer, len(words), SCHEME) for layer in layers)
+                row = {"tokens": words, "predicates": [predicate.index], "tags": [outer], "inner": [inner]}
+                rows.append(row | {"sentence": number, "document": document})
+        if not places:
             return [{key: value for key, value in row.items() if key != "inner"} for row in rows]
-        listed = ", ".join(inside[:LISTED]) + (f" and {len(inside) - LISTED} more" if len(inside) > LISTED else "")
-        notice(f"srl {split}: {len(inside)} arguments lie inside others and are not learned, only scored ({listed})")
+        listed = ", ".join(places[:LISTED]) + (f" and {len(places) - LISTED} more" if len(places) > LISTED else "")
+        notice(f"srl {split}: {len(places)} arguments lie inside others and are not learned, only scored ({listed})")
         return rows
+
+    def _chosen(self, sentence: ConllSentence, found: Sequence[Predicate], unknown: bool = False) -> list[Predicate]:
+        """The predicates that count: all, or the verbs; with `unknown` also words without a part of speech."""
+        pos = sentence.pos
+        kinds = [pos[each.index] for each in found]
+        counted = (self.chosen == "all" or is_verb(kind) or (unknown and kind == "-") for kind in kinds)
+        return list(compress(found, counted))
 
     def collate(self, rows: Sequence[Row]) -> Batch:
         """Text field "tokens" with B lines, one per predicate; a row without predicates gives one line without a mark.
@@ -131,18 +143,14 @@ class SrlReader(TextReader):
         padding.
         """
         lines = [(row, predicate) for row in rows for predicate in row["predicates"] or [None]]
-        sentences = [row["tokens"] for row, _ in lines]
-        text = self.text(sentences)
+        text = self.text([row["tokens"] for row, _ in lines])
         if len(lines) > len(rows):
-            text = text._replace(parts=[[len(sentence)] for sentence in sentences])  # the biLM reads a sentence once
+            text = text._replace(parts=[[length] for length in text.lengths])  # the biLM reads a sentence once
         flags = torch.zeros_like(text.words)  # (B, T)
         for flag, (_, predicate) in zip(flags, lines, strict=True):
             if predicate is not None:
                 flag[predicate] = 1
-        labels, known = {"predicates": flags}, self.vocabularies["labels"]
-        if all(row.get("tags") is not None for row in rows):
-            gold = [sequence for row in rows for sequence in row["tags"]]
-            labels["tags"] = pad([[known[tag if tag in known else "O"] for tag in sequence] for sequence in gold])
+        labels = {"predicates": flags} | self.gold_tags(rows, lambda sequences: sequences)
         return Batch(list(rows), {"tokens": text}, labels)
 
     def from_text(self, /, **raw: Any) -> Row:
@@ -150,9 +158,6 @@ class SrlReader(TextReader):
 
         Predicates are word numbers from 0. Optional: "lemmas", one for each predicate, which the official scorer
         compares. Further keys are left alone.
-
-        Raises:
-            UserError: a missing key, anything but words or word numbers, no words at all.
         """
         row = sentence_of(raw)
         predicates, last = _numbers(raw.get("predicates"), row["tokens"]), len(row["tokens"]) - 1
@@ -171,27 +176,25 @@ class SrlReader(TextReader):
         """A row without tags for each sentence, with its predicates: as in training, all or the verbs.
 
         In a file without any arguments these are the words with a frame, or with a lemma if no word has a frame. A
-        predicate without a part of speech ("-") may be a verb. One line says how many are left out, if any. Raises
-        `UserError` as `read_documents`.
+        predicate without a part of speech ("-") may be a verb. One line says how many are left out, if any.
         """
-        rows, left_out, documents = [], 0, list(conll2012.read_documents(path))
-        sentences = [sentence for document in documents for sentence in document.sentences]
-        annotated = any(sentence.argument_columns() for sentence in sentences)
-        mark = FRAME if any(sentence.marked(FRAME) for sentence in sentences) else LEMMA
-        for document in documents:
-            for sentence in document.sentences:
-                named, pos = sentence.predicates() if annotated else sentence.marked(mark), sentence.pos
-                found = [
-                    each for each in named if self.chosen == "all" or pos[each.index] == "-" or is_verb(pos[each.index])
-                ]
-                left_out += len(named) - len(found)
-                place = {"document": document.name, "part": document.part}
-                place |= {"predicates": [each.index for each in found], "lemmas": [each.lemma for each in found]}
-                senses = {"senses": [each.frame for each in found]}
-                rows.append({"tokens": sentence.words} | senses | place | {"input": place})
+        documents = list(conll2012.read_documents(path))
+        pairs = [(document, sentence) for document in documents for sentence in document.sentences]
+        annotated = any(sentence.argument_columns() for _, sentence in pairs)
+        mark = FRAME if any(sentence.marked(FRAME) for _, sentence in pairs) else LEMMA
+        rows, left_out = [], 0
+        for document, sentence in pairs:
+            predicates = sentence.predicates() if annotated else sentence.marked(mark)
+            chosen = self._chosen(sentence, predicates, unknown=True)
+            left_out += len(predicates) - len(chosen)
+            given = {"document": document.name, "part": document.part}
+            given |= {"predicates": [each.index for each in chosen], "lemmas": [each.lemma for each in chosen]}
+            senses = [each.frame for each in chosen]
+            rows.append({"tokens": sentence.words, "senses": senses, **given, "input": given})
         if left_out:
-            told = f"{left_out} predicates are no verbs and left out, as in training (task.data.predicates=verbs)"
-            notice(told, path)
+            notice(
+                f"{left_out} predicates are no verbs and left out, as in training (task.data.predicates=verbs)", path
+            )
         return rows
 
     def unanswered(self, row: Row) -> dict[str, list[Any]]:
@@ -220,29 +223,8 @@ class SrlReader(TextReader):
         return "".join([*lines, END]) if lines else ""
 
 
-def _tags(sentence: conll2012.ConllSentence, predicate: conll2012.Predicate) -> tuple[list[str], list[str], list[int]]:
-    """IOB2 tags of the arguments that lie in no other, those of the others, and the lines at which these begin.
-
-    A word has one label, so that the model learns the outer argument alone; the metric counts both.
-    """
-    outer, inner, lines = [], [], []
-    for argument in predicate.arguments:
-        if not outer or argument.start >= outer[-1].end:
-            outer.append(argument)
-            continue
-        lines.append(sentence.lines[argument.start])
-        if not inner or argument.start >= inner[-1].end:
-            inner.append(argument)
-    length = len(sentence.rows)
-    return tags.encode(outer, length, SCHEME), tags.encode(inner, length, SCHEME), lines
-
-
 def _numbers(predicates: Any, words: Sequence[str]) -> Any:
-    """The numbers of predicates that are named by their words, in a list or in a text with commas; else as they are.
-
-    Raises:
-        UserError: a word that does not stand in the sentence, or several times.
-    """
+    """The numbers of predicates that are named by their words, in a list or in a text with commas; else as they are."""
     named = predicates.replace(",", " ").split() if isinstance(predicates, str) else predicates
     if not isinstance(named, list):
         return named

@@ -8,7 +8,6 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import torch
 from pydantic import PositiveInt
 
 from elmo_bench.configuration.keys import valid
@@ -21,10 +20,9 @@ from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import tokens_of
 from elmo_bench.text.source import DataSource, Table, tables, with_inputs
 from elmo_bench.text.tokenizer import compounds, words
-from elmo_bench.text.trees import Node, Tree, TreeError, read_trees, unescaped
 from elmo_bench.text.vocabulary import Vocabulary
 
-from .metric import LABELS, labels
+from .metric import LABELS, Node, Tree, TreeError, labels, read_trees, unescaped
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
@@ -67,16 +65,11 @@ class Sst5Reader(TextReader):
         if self.train_sentences is not None:
             valid(PositiveInt, self.train_sentences, "task.data.train_sentences")
         self.source = DataSource(self.data, keys=self.keys)
-        self.columns = self.source.columns
 
     def load(self, part: Part = WHOLE) -> DatasetDict:
         """Reads all splits and makes the vocabulary.
 
         A part of the training data is drawn from its sentences, each with all its phrases: they share their words.
-
-        Raises:
-            UserError: a missing file, an unbalanced tree or a label outside 0-4 (with file and line), no phrase that is
-                long enough, a data set of the hub without trees.
         """
         found = self.source.load()
         trees = {split: list(self._trees(opened)) for split, opened in found.items()}
@@ -136,17 +129,10 @@ class Sst5Reader(TextReader):
     def collate(self, rows: Sequence[Row]) -> Batch:
         """Text field "tokens"; label "label" (B,) int64 if all rows have one."""
         text = self.text([row["tokens"] for row in rows])
-        labels = {}
-        if all(row.get("label") is not None for row in rows):
-            labels["label"] = torch.tensor([row["label"] for row in rows])
-        return Batch(list(rows), {"tokens": text}, labels)
+        return Batch(list(rows), {"tokens": text}, self.gold(rows, "label"))
 
     def from_text(self, /, **raw: Any) -> Row:
-        """A row from {"tokens": [...]} or {"text": "..."}; text is tokenized as in the treebank.
-
-        Raises:
-            UserError: neither key, anything but words, no words at all.
-        """
+        """A row from {"tokens": [...]} or {"text": "..."}; text is tokenized as in the treebank."""
         if isinstance(raw.get(TREE), str) and not {"tokens", "text"} & raw.keys():
             try:
                 raw = {"tokens": Tree.parse(raw[TREE], limits.NESTING).words}
@@ -158,7 +144,7 @@ class Sst5Reader(TextReader):
         return {"tokens": [self._plain(token) for token in tokens]}
 
     def from_file(self, path: str) -> list[Row]:
-        """A row without a label for each sentence of a file, of trees or a table. Raises `UserError` as `load`."""
+        """A row without a label for each sentence of a file, of trees or a table."""
         opened = self.source.open(path)
         return with_inputs([{"tokens": tree.words} for tree in self._trees(opened, labelled=False)], opened)
 

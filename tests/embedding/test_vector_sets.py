@@ -19,7 +19,7 @@ from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import VectorSetConfig
 from elmo_bench.embedding import tables
 from elmo_bench.embedding.tables import VectorFiles
-from elmo_bench.embedding.vectors import Columns, Lookup, find, read, word_embedding
+from elmo_bench.embedding.vectors import Lookup, WordTable, find, read, word_embedding
 from elmo_bench.identity.missing import check_files
 from elmo_bench.identity.settings import Identity, relevant
 from elmo_bench.sweeps.plan import plan
@@ -68,8 +68,9 @@ def test_every_vector_has_unit_length_where_it_is_asked_for(tmp_path, text):
 
 
 def test_tables_stand_side_by_side_each_with_its_own_rule_for_missing_words():
-    first = Columns({"ba": torch.tensor([1.0, 2.0])}, 2, "zero")
-    second = Columns({"ba": torch.tensor([7.0]), "gi": torch.tensor([8.0])}, 1, "random")
+    files = VectorFiles(Path())
+    first = WordTable("one", files, 2, "zero", {"ba": torch.tensor([1.0, 2.0])})
+    second = WordTable("two", files, 1, "random", {"ba": torch.tensor([7.0]), "gi": torch.tensor([8.0])})
     weight = word_embedding(WORDS, 3, vectors=[first, second]).weight
     assert weight[WORDS["ba"]].tolist() == [1, 2, 7]
     assert weight[WORDS["gi"]].tolist() == [0, 0, 8]

@@ -15,15 +15,14 @@ from pathlib import Path
 
 import pytest
 
+from elmo_bench.configuration.keys import valid
 from elmo_bench.configuration.schema import Places, ScaleConfig
-from elmo_bench.mini import MiniData, paths
+from elmo_bench.mini import MiniData
 from elmo_bench.mini import data as mini
 from elmo_bench.mini.build import Builder
-from elmo_bench.mini.language.chance import Chance
-from elmo_bench.mini.language.lexicon import Lexicon, english_forms
-from elmo_bench.mini.language.phrases import MENTION
+from elmo_bench.mini.language.clauses import MENTION
+from elmo_bench.mini.language.lexicon import REVIEWS, SYLLABLES, WORDS, Chance, Lexicon, english_forms, forms, inflected
 from elmo_bench.mini.language.sentences import Stories
-from elmo_bench.mini.language.words import REVIEWS, SYLLABLES, WORDS, forms, inflected
 from elmo_bench.mini.language.world import INDEFINITE, Event, World
 from elmo_bench.mini.passages import Passages
 from elmo_bench.mini.scenes import LABELS, Scenes
@@ -47,7 +46,7 @@ any_seed = pytest.mark.parametrize("seed", range(6))  # few enough for one gener
 
 @functools.cache
 def files(seed: int) -> dict[str, str]:
-    return dict(Builder(seed, mini.Sizes.of(SMALL)).files())
+    return dict(Builder(seed, valid(mini.Sizes, SMALL)).files())
 
 
 def blocks(text: str) -> list[list[list[str]]]:
@@ -344,7 +343,7 @@ TINY = {name: [1, 1, 1] for name in SMALL if name not in ("names", "invented")} 
 
 @pytest.fixture(scope="module")
 def whole() -> dict[str, str]:
-    return dict(Builder(1, mini.Sizes.of(TINY)).files())
+    return dict(Builder(1, valid(mini.Sizes, TINY)).files())
 
 
 def written(folder: Path) -> set[str]:
@@ -419,7 +418,7 @@ def test_ensure_follows_the_configuration(tmp_path, whole):
 @pytest.mark.parametrize("sizes", [{"nerr": [1, 1, 1]}, {"ner": [1, 1]}, {"ner": 5}, {"lm": [0, 1, 1]}, {"names": 3}])
 def test_wrong_sizes_are_named(sizes):
     with pytest.raises(UserError, match=f"sizes.{next(iter(sizes))}"):
-        mini.Sizes.of(sizes)
+        mini.ensure_data("", sizes=sizes)
 
 
 # The language is part of the data's identity.
@@ -432,15 +431,15 @@ def edited(tmp_path, monkeypatch):
     def edit(text: str) -> None:
         folder = tmp_path / "language"
         if not folder.exists():
-            shutil.copytree(paths.LANGUAGE, folder)
+            shutil.copytree(mini.LANGUAGE, folder)
         with (folder / "words.yaml").open("a") as file:
             file.write(text)
-        monkeypatch.setattr(paths, "LANGUAGE", folder)
-        paths.edited_language.cache_clear()
+        monkeypatch.setattr(mini, "LANGUAGE", folder)
+        mini.edited_language.cache_clear()
 
     yield edit
     monkeypatch.undo()
-    paths.edited_language.cache_clear()
+    mini.edited_language.cache_clear()
 
 
 def mini_data(folder: Path) -> MiniData:
@@ -456,7 +455,7 @@ def test_an_edited_language_is_another_data_set_and_a_comment_is_not(edited, tmp
     edited("# a remark\n")
     assert "language" not in made.recipe()
     edited("another: word\n")
-    assert made.recipe()["language"]["words.yaml"] not in ("", paths.SHIPPED["words.yaml"])
+    assert made.recipe()["language"]["words.yaml"] not in ("", mini.SHIPPED["words.yaml"])
     with pytest.raises(UserError, match=r"another seed, size, version or language .*conf/scale/mini\.yaml"):
         mini.ensure_data(tmp_path / "made", sizes=TINY, tasks=[])
 

@@ -22,6 +22,7 @@ import pytest
 import yaml
 
 from elmo_bench.commands.command import command
+from elmo_bench.configuration.keys import valid
 from elmo_bench.configuration.pages import compose
 from elmo_bench.identity import settings
 from elmo_bench.mini import data as mini
@@ -223,7 +224,7 @@ def write(path: Path, text: str) -> None:
 
 def fill(folder: Path) -> None:
     """Writes the files."""
-    files = dict(Builder(1, mini.Sizes.of(SIZES)).files())
+    files = dict(Builder(1, valid(mini.Sizes, SIZES)).files())
     of = {task: {s: _only(files, task.rstrip("5"), s) for s in ("train", "dev", "test")} for task in OPEN}
     for task, each in OPEN.items():
         for split, text in of[task].items():

@@ -22,12 +22,12 @@ from elmo_bench.system.storage.files import open_text, read_text
 from elmo_bench.text import brackets
 from elmo_bench.text.columns import read_blocks
 from elmo_bench.text.conll2012 import find_files, read_documents
-from elmo_bench.text.trees import read_trees
 from elmo_bench.trained import prediction
 from tasks.snli import reader as snli
-from tasks.snli.pairs import read_pairs
-from tasks.squad.paragraphs import read_paragraphs
+from tasks.snli.metric import labels, read_pairs
+from tasks.squad import paragraphs
 from tasks.sst5 import reader as sst5
+from tasks.sst5.metric import read_trees
 from tests.drill import documents
 from tests.drill.mutations import PACKERS
 
@@ -116,7 +116,7 @@ def test_a_file_that_unpacks_to_gigabytes_ends_in_one_line(tmp_path):
     with gzip.GzipFile(path, "wb", compresslevel=1) as file:
         for _ in range(100):
             file.write(b"\0" * (1 << 20))
-    for opener in (json_text.read, hashing.content_sha256, lines_of, read_paragraphs):
+    for opener in (json_text.read, hashing.content_sha256, lines_of, paragraphs.read):
         with pytest.raises(UserError, match=r"x\.json\.gz: unpacks to over 200 times its size|16 MiB"):
             opener(path)
 
@@ -184,7 +184,7 @@ def test_the_line_of_what_is_no_json_is_named(tmp_path):
 @pytest.mark.parametrize("line", [DEEP, '{"a": NaN}', '{"gold_label": "\\ud800", "sentence1": "a", "sentence2": "b"}'])
 def test_lines_of_json_are_named_too(tmp_path, line):
     (tmp_path / "x.jsonl").write_text(f"{documents.SNLI_JSONL.splitlines()[0]}\n{line}\n")
-    for reader in (read_pairs, prediction.read_lines):
+    for reader in (lambda path: read_pairs(path, labels({})), prediction.read_lines):
         with pytest.raises(UserError, match=r"x\.jsonl:2: "):
             list(reader(tmp_path / "x.jsonl"))
 
@@ -193,7 +193,7 @@ def test_lines_of_json_are_named_too(tmp_path, line):
 def test_half_a_surrogate_pair_in_squad(tmp_path, place):
     (tmp_path / "x.json").write_text(json.dumps(documents.SQUAD).replace(place, "\\ud800", 1))
     with pytest.raises(UserError, match="other half"):
-        read_paragraphs(tmp_path / "x.json")
+        paragraphs.read(tmp_path / "x.json")
 
 
 # Other formats.

@@ -7,7 +7,8 @@ import zipfile
 import pytest
 import torch
 
-from elmo_bench.embedding.vectors import word_embedding
+from elmo_bench.embedding.tables import VectorFiles
+from elmo_bench.embedding.vectors import Lookup, find, word_embedding
 from elmo_bench.system.errors import UserError
 from elmo_bench.text.batching import BucketSampler, pad_tokens
 from elmo_bench.text.vocabulary import Vocabulary
@@ -96,10 +97,8 @@ def test_vectors_of_the_vocabulary_the_first_of_a_word(tmp_path, form):
     else:
         compress = {"gz": gzip.compress, "xz": lzma.compress}.get(form, bytes)
         path.write_bytes(compress((("5 3\n" if form == "header" else "") + VECTORS).encode()))
-    table = word_embedding(WORDS, 3, path, trainable=False)
-    assert table.weight[WORDS["the"]].tolist() == [0.5, 1.0, -2.0]
-    assert table.weight[WORDS["sings"]].tolist() == [1.0, 2.0, 3.0]
-    assert not table.weight.requires_grad
+    found = find(VectorFiles(path), WORDS.items, 3, Lookup())
+    assert {word: vector.tolist() for word, vector in found.items()} == {"the": [0.5, 1, -2], "sings": [1, 2, 3]}
 
 
 @pytest.mark.parametrize(
@@ -122,7 +121,7 @@ def test_faults_in_vector_files(tmp_path, content, line, words):
     path = tmp_path / "vectors.txt"
     path.write_text(content)
     with pytest.raises(UserError, match=words) as error:
-        word_embedding(WORDS, 3, path)
+        find(VectorFiles(path), WORDS.items, 3, Lookup())
     assert (error.value.path, error.value.line) == (path, line)
 
 
@@ -132,7 +131,7 @@ def test_archives_that_do_not_say_which_file(tmp_path):
         archive.writestr("one.txt", VECTORS)
         archive.writestr("two.txt", VECTORS)
     with pytest.raises(UserError, match=r"one\.txt, two\.txt"):
-        word_embedding(WORDS, 3, path)
+        find(VectorFiles(path), WORDS.items, 3, Lookup())
     path.write_bytes(b"no archive")
     with pytest.raises(UserError, match="damaged"):
-        word_embedding(WORDS, 3, path)
+        find(VectorFiles(path), WORDS.items, 3, Lookup())

@@ -12,13 +12,14 @@ from elmo_bench.text.columns import read_blocks
 from elmo_bench.text.tags import (
     SCHEMES,
     TagError,
-    TagReader,
+    TaggedFile,
     constraints,
     convert,
     exceptions,
     follows,
     labels,
-    normal,
+    normalised,
+    read_tags,
     scheme_of,
     spans,
 )
@@ -160,28 +161,25 @@ def test_a_span_is_an_exception_exactly_where_the_sentence_breaks_the_scheme():
     assert exceptions("I-A O B-A I-A B-B I-A".split(), spans("I-A O B-A I-A B-B I-A".split()), "iob1") == [2, 4]
 
 
-def read(scheme: str, *sentences: str) -> TagReader:
-    reader = TagReader(scheme)
-    for sentence in sentences:
-        reader(sentence.split())
-    return reader
+def read(scheme: str, *sentences: str) -> TaggedFile:
+    return read_tags(map(str.split, sentences), scheme)
 
 
 def test_a_file_settles_on_the_scheme_that_all_but_one_in_a_hundred_entities_follow():
-    assert TagReader()(["O", "I-A", "I-A"]) == [("A", 1, 3)]
+    assert read("auto", "O I-A I-A").spans == [[("A", 1, 3)]]
     regular = {"iob1": "I-A I-A", "iob2": "B-A I-A", "bioes": "B-A E-A"}
     for scheme, sentence in regular.items():
-        assert read("auto", *[sentence] * 3).settle() == (scheme, 3, [])
+        assert read("auto", *[sentence] * 3)[1:] == (scheme, [])
         odd = "O I-A" if scheme == "iob2" else "O B-A"
-        assert read("auto", odd, *[sentence] * 100).settle() == (scheme, 101, [(0, 1)])
+        assert read("auto", odd, *[sentence] * 100)[1:] == (scheme, [(0, 1)])
         with pytest.raises(TagError, match=r"of its 100 entities .* in 1 \(1\.0%\).* fewer than 1 in 100"):
-            read("auto", odd, *[sentence] * 99).settle()
-    assert read("auto", "O O").settle().exceptions == []
+            read("auto", odd, *[sentence] * 99)
+    assert read("auto", "O O").exceptions == []
 
 
 def test_a_file_of_two_schemes_is_refused_where_the_last_of_them_fails():
     with pytest.raises(TagError, match=r"iob1 in 2 \(66\.7%\), iob2 in 1 \(33\.3%\), bioes in 3 \(100\.0%\)") as error:
-        read("auto", "B-A I-A", "O I-A", "B-A").settle()
+        read("auto", "B-A I-A", "O I-A", "B-A")
     assert (error.value.sentence, error.value.index) == (1, 1)
 
 
@@ -189,15 +187,14 @@ def test_a_scheme_that_is_asked_for_allows_no_exception():
     with pytest.raises(TagError, match="does not follow iob2") as error:
         read("iob2", *["B-A"] * 500, "O I-A")
     assert (error.value.sentence, error.value.index) == (500, 1)
-    assert TagReader("conlleval")(["O", "B-A", "O", "I-A", "E-A"]) == [("A", 1, 2), ("A", 3, 5)]
-    assert read("conlleval", "O I-A", "B-A").settle().exceptions == []
-    assert TagReader("bioes")(["U-A", "B-A", "L-A"]) == [("A", 0, 1), ("A", 1, 3)]
+    assert read("conlleval", "O B-A O I-A E-A", "B-A")[0::2] == ([[("A", 1, 2), ("A", 3, 5)], [("A", 0, 1)]], [])
+    assert read("bioes", "U-A B-A L-A").spans == [[("A", 0, 1), ("A", 1, 3)]]
 
 
 @pytest.mark.parametrize("tag", ["X-PER", "PER", "B", "B-", "-PER", "o", "", "BI-PER", "PER-B", "_"])
 def test_unknown_tags(tag):
     with pytest.raises(ValueError, match="tag"):
-        normal(tag)
+        normalised([tag])
 
 
 def test_labels_and_constraints():

@@ -1,19 +1,133 @@
-"""Clauses: puts events into words, and refers to participants by name, by noun, by both or by pronoun.
+"""Clauses: events in words, with the annotations of all tasks, which are therefore consistent.
 
-Every argument of a verb is labelled as in PropBank. A preposition is part of its argument (to Tarvel = ARG2), and so is
-the `by` of a passive. Relative pronouns are labelled R-, the second part of a split argument C-.
+A phrase may be a named entity, a mention of a participant, and an argument of one or more events. Because phrases are
+nested, spans can neither cross one another nor leave their sentence. A participant is referred to by name, by noun, by
+both or by pronoun. Every argument of a verb is labelled as in PropBank: a preposition is part of its argument (to
+Tarvel = ARG2), and so is the `by` of a passive. Relative pronouns are labelled R-, the second part of a split argument
+C-.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from copy import copy
+from functools import cache
+from itertools import chain
+from typing import Any, NamedTuple
 
-from elmo_bench.mini.language.chance import Chance
-from elmo_bench.mini.language.lexicon import Slot
-from elmo_bench.mini.language.phrases import CLOSING, ENTITY, MENTION, Phrase, Word, phrase
-from elmo_bench.mini.language.words import GRAMMAR, WORDS, inflected
-from elmo_bench.mini.language.world import INDEFINITE, TYPES, Event, Events, Participant, World
+from elmo_bench.mini.language.lexicon import (
+    GRAMMAR,
+    TAGS,
+    THINGS,
+    WORDS,
+    Chance,
+    Frame,
+    Noun,
+    Slot,
+    article,
+    capitalised,
+    inflected,
+)  # fmt: skip
+from elmo_bench.mini.language.world import GENDERS, INDEFINITE, TYPES, Event, Participant, World
+from elmo_bench.text.tags import Span
+
+ENTITY, MENTION = "entity", "mention"
+
+
+class Word(NamedTuple):
+    """A token with its Penn Treebank tag, its sense if the form is ambiguous, and its event if it is a main verb."""
+
+    form: str
+    tag: str
+    sense: str = ""
+    event: Event | None = None
+
+
+class Phrase(NamedTuple):
+    """Words and phrases.
+
+    Attributes:
+        parts: in order.
+        marks: (layer, label) of the whole: (ENTITY, type), (MENTION, participant) or (event, role).
+    """
+
+    parts: tuple[Word | Phrase, ...]
+    marks: tuple[tuple[Any, Any], ...] = ()
+
+    def marked(self, layer: Any, label: Any) -> Phrase:
+        return Phrase(self.parts, (*self.marks, (layer, label)))
+
+
+Part = Word | Phrase
+COMMA = Word(",", ",")
+CLOSING = Word(",", "closing")  # a comma that ends an insertion; omitted before another punctuation mark
+
+
+def phrase(*parts: Part | str) -> Phrase:
+    """Makes a phrase; a string is any number of function words, with the tags in `TAGS`."""
+    return Phrase(tuple(chain(*(_function_words(part) if isinstance(part, str) else (part,) for part in parts))))
+
+
+@cache
+def _function_words(text: str) -> tuple[Word, ...]:
+    return tuple(Word(word, TAGS[word]) for word in text.split())
+
+
+class Sentence(NamedTuple):
+    """A finished sentence; `spans` has those of each layer in the order of the text, the outer one first."""
+
+    words: tuple[Word, ...]
+    spans: dict[Any, list[Span]]
+
+    @property
+    def forms(self) -> list[str]:
+        return [word.form for word in self.words]
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.forms)
+
+
+def sentence(*parts: Part | str, end: str = ".", events: Mapping[Any, Any] | None = None) -> Sentence:
+    """Flattens phrases into a sentence with a capital and an end mark; chooses a or an, and places closing commas.
+
+    A mark may have the name of one of the `events`.
+    """
+    words: list[Word] = []
+    spans: dict[Any, list[Span]] = defaultdict(list)
+    closing = False
+
+    def add(part: Part) -> int | None:
+        """Adds the words of a part; returns the place of the first one."""
+        nonlocal closing
+        if part is CLOSING:
+            closing = True
+            return None
+        if isinstance(part, Word):
+            if closing and part.form not in (",", ".", "?"):
+                words.append(COMMA)
+            closing = False
+            words.append(part)
+            return len(words) - 1
+        starts = [start for start in map(add, part.parts) if start is not None]
+        if not starts:
+            return None
+        for layer, label in part.marks:
+            spans[(events or {}).get(layer, layer)].append(Span(label, starts[0], len(words)))
+        return starts[0]
+
+    add(phrase(*parts, end))
+    for i, word in enumerate(words):
+        if word.form == "a" and word.tag == "DT":
+            words[i] = word._replace(form=article(words[i + 1].form))
+    words[0] = words[0]._replace(form=capitalised(words[0].form))
+    for found in spans.values():
+        found.sort(key=lambda span: (span.start, -span.end))
+    return Sentence(tuple(words), spans)
+
+
+# References to participants.
 
 
 def name(entity: Participant, full: bool = True) -> Phrase:
@@ -94,8 +208,8 @@ class Voice(Chance):
         bare = name(filler, full=way == "full")
         if way == "title" and filler.gender:  # the title is not part of the entity
             return phrase(Word(self.one_of(WORDS["titles"][filler.gender]), "NNP"), bare)
-        told = {"kind": _with_kind, "apposition": _apposed}.get(way)
-        return told(filler, bare) if told else bare
+        introduced = {"kind": _with_kind, "apposition": _apposed}.get(way)
+        return introduced(filler, bare) if introduced else bare
 
     def _owned(self, filler: Participant, owner: Phrase) -> Phrase:
         """Tarvel 's mayor, the mayor of Tarvel."""
@@ -121,7 +235,7 @@ class Discourse(Voice):
 
     def __init__(self, chance: Chance):
         super().__init__(chance)
-        self._known: dict[Participant, bool] = {}  # those so far, and whether the noun of a name was said
+        self._known: dict[Participant, bool] = {}  # each, and whether the noun of a named one has been used
         self._before: list[tuple[Participant, str]] = []  # participants of the sentence before, with their cases
         self._spoken: list[tuple[Participant, str]] = []  # of this sentence
 
@@ -174,7 +288,7 @@ class Discourse(Voice):
         )
 
     def _called(self, entity: Participant, case: str, known: bool) -> Phrase:
-        """The name, perhaps introduced; later perhaps the noun that was said of it."""
+        """The name, perhaps introduced; later perhaps the noun that it was introduced with."""
         if known:
             alike = [other for other in self._known if other.noun.form == entity.noun.form]
             if self._known[entity] and len(alike) == 1 and self.happens(0.6):
@@ -195,7 +309,7 @@ def verb(event: Event, inverted: bool = False, asked: bool = False) -> Phrase:
     """The first auxiliary, which may be empty, and the rest of the verb.
 
     Args:
-        event: what is told, in its style.
+        event: with its style.
         inverted: for a question that puts the auxiliary before the subject, so that there must be one.
         asked: for a question for the subject, which is singular.
     """
@@ -215,8 +329,8 @@ def verb(event: Event, inverted: bool = False, asked: bool = False) -> Phrase:
     return phrase(*parts)
 
 
-class Clauses(Events):
-    """Draws events and puts them into clauses.
+class Clauses(Chance):
+    """Draws events, in which every slot has a participant of a class that the verb allows, and puts them into clauses.
 
     Args:
         chance: the stream of draws.
@@ -225,8 +339,78 @@ class Clauses(Events):
     """
 
     def __init__(self, chance: Chance, world: World, voice: Voice | None = None):
-        super().__init__(chance, world)
-        self.voice = voice or Voice(chance)
+        super().__init__(chance)
+        self.world, self.lexicon, self.voice = world, world.lexicon, voice or Voice(chance)
+
+    # Events.
+
+    def event(self, frame: Frame | None = None, subject: Participant | None = None, plain: bool = False) -> Event:
+        """An event, with the given frame and subject if any; `plain` leaves out time and place."""
+        if frame is None:  # everyday actions are rarer
+            known = self.lexicon.frames.values()
+            fitting = [each for each in known if subject is None or subject.fits(each.subject.classes)]
+            frame = self.weighted({each: 1 if "*" in each.marks else 3 for each in fitting})
+        verb = self.lexicon.verbs[frame.name].draw(self)
+        if verb.shared and subject is None:  # a name beside it could be anything
+            subject = self.common(self.one_of(frame.subject.classes))
+        roles: dict[str, Any] = {frame.subject.label: subject or self.filler(frame.subject.classes)}
+        often = 0.6 if sum(bool(slot.preposition) for slot in frame.slots) == 1 else 0.45
+        for slot in frame.slots[1:]:
+            if not slot.preposition or self.happens(often):
+                roles[slot.label] = self._other(slot.classes, roles)
+        if not plain:
+            placed = not frame.placed and roles[frame.subject.label].noun.cls != "place" and self.happens(0.3)
+            roles["ARGM-LOC"] = self._other(("place",), roles) if placed else None
+            roles["ARGM-TMP"] = self.time() if self.happens(0.4) else None
+        return Event(verb, roles)
+
+    def filler(self, classes: Sequence[str]) -> Participant:
+        """Someone or something of one of the classes (or groups)."""
+        wanted = self.one_of(classes)
+        if self.happens(GRAMMAR["named"].get(wanted, 0.0)):
+            return self.world.entities[wanted].draw(self)
+        general = "thing" if {*THINGS} <= {*classes} else wanted
+        if general not in ("person", "thing") or not self.happens(0.3):
+            return self.common(wanted)
+        owner = self.one_of(list(self.lexicon.relations))  # the mayor of a place, someone's grave
+        noun = self.lexicon.relations[owner][general].draw(self)
+        gender = noun.gender or self.one_of(GENDERS)
+        return Participant(noun, gender=gender, owner=self.world.entities[owner].draw(self))
+
+    def _other(self, classes: Sequence[str], roles: Mapping[str, Participant]) -> Participant:
+        """A filler that is not among those of the roles and shares no name with them."""
+        names = {each.names for each in roles.values()} - {()}
+        while (filler := self.filler(classes)) in roles.values() or filler.names in names:
+            pass
+        return filler
+
+    def common(self, wanted: str) -> Participant:
+        """Someone or something of a class or group, without a name."""
+        noun = self.lexicon.nouns[wanted].draw(self)
+        adjectives = (self.adjective(noun),) if self.happens(0.3) else ()
+        number = ""
+        if noun.cls != "place" and self.happens(0.18):
+            number = INDEFINITE if self.happens(0.5) else self.one_of(WORDS["numbers"])
+        return Participant(noun, gender=noun.gender or self.one_of(GENDERS), adjectives=adjectives, number=number)
+
+    def adjective(self, noun: Noun) -> str:
+        """An adjective that fits the noun."""
+        groups = WORDS["modifiers"]["thing" if noun.cls in THINGS else noun.cls].split()
+        return self.lexicon.adjectives[self.one_of(groups)].draw(self)
+
+    def time(self) -> Phrase:
+        """in 1902, on Monday, in March, on 3 May, four years ago."""
+        parts: list[Word | str] = []
+        for part in reversed(self.weighted(GRAMMAR["times"]).split()):  # the month before its day
+            tag, *drawn = GRAMMAR["dates"].get(part, [""])
+            if len(drawn) == 2:
+                part = str(self.one_of(range(*drawn)))
+            elif drawn:
+                part = self.one_of(WORDS[drawn[0]])
+            parts.insert(0, Word(part, tag) if tag else part)
+        return phrase(*parts)
+
+    # Their words.
 
     def clause(self, event: Event) -> Phrase:
         """A full clause."""

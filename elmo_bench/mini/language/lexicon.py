@@ -1,21 +1,174 @@
-"""The lexicon of a seed: English words and many more invented ones, with their classes and frames.
+"""The language of a seed: reproducible draws, English inflection, and the lexicon with its invented words.
 
-A labelled set of a thousand sentences shows an invented word a few times at most; plain text uses each of them often
-enough for a biLM to learn how. Many forms have two uses, which only the context tells apart: nouns of two groups, nouns
-that are verbs too, and verbs whose subject is the agent in one frame and the thing that changes in another.
+Of the library only `random.Random.random()` is used, whose sequence is guaranteed; everything else is our own integer
+arithmetic (`shuffle` and `choices` may change, and the rounding of `sum` or `**` may differ between platforms).
+
+Invented words are regular, so that a character-based model can recognise a past tense or a plural of an unseen stem.
+Names of people, places, organisations and works use the same syllables, so the form of a name says nothing about its
+class. A labelled set of a thousand sentences shows an invented word a few times at most; plain text uses each of them
+often enough for a biLM to learn how. Many forms have two uses, which only the context tells apart: nouns of two groups,
+nouns that are verbs too, and verbs whose subject is the agent in one frame and the thing that changes in another.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
-from itertools import chain, zip_longest
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import accumulate, chain, zip_longest
+from pathlib import Path
+from random import Random
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from elmo_bench.mini.language.chance import Chance, Ranked
-from elmo_bench.mini.language.words import REVIEWS, THINGS, WORDS, Inventor, inflected
+from omegaconf import OmegaConf
+
 from elmo_bench.system import places
+from elmo_bench.system.storage import yaml_text
+
+T = TypeVar("T")
+
+
+class Chance:
+    """A stream of draws named by its key; streams of different keys are independent.
+
+    Args:
+        key: words and numbers, or another chance: whatever is made of that draws from the same stream.
+    """
+
+    def __init__(self, *key: object):
+        if isinstance(key[0], Chance):
+            self.random = key[0].random
+        else:
+            digest = hashlib.sha256("/".join(map(str, key)).encode()).digest()
+            self.random = Random(int.from_bytes(digest[:8], "big")).random
+
+    def below(self, n: int) -> int:
+        """A number from 0 to n - 1."""
+        return int(self.random() * n)
+
+    def happens(self, probability: float) -> bool:
+        return self.random() < probability
+
+    def one_of(self, items: Sequence[T]) -> T:
+        """One of the items, or of the words of a string."""
+        words: Any = items.split() if isinstance(items, str) else items
+        return words[self.below(len(words))]
+
+    def weighted(self, weights: dict[T, int]) -> T:
+        """A key, drawn with a probability proportional to its weight."""
+        upto = list(accumulate(weights.values()))
+        return list(weights)[bisect_right(upto, self.below(upto[-1]))]
+
+    def shuffled(self, items: Iterable[T]) -> list[T]:
+        """All items in random order (Fisher-Yates)."""
+        result = list(items)
+        for i in range(len(result) - 1, 0, -1):
+            j = self.below(i + 1)
+            result[i], result[j] = result[j], result[i]
+        return result
+
+
+class Ranked(Generic[T]):
+    """A list whose first items are drawn most often: weights 1 / (rank + flat), close to Zipf's law."""
+
+    def __init__(self, items: Iterable[T], flat: int = 8):
+        self.items = tuple(items)
+        self._upto = list(accumulate(10**9 // (rank + flat) for rank in range(1, len(self.items) + 1)))
+
+    def draw(self, chance: Chance) -> T:
+        return self.items[bisect_right(self._upto, chance.below(self._upto[-1]))]
+
+
+# Tables and inflection.
+
+
+def table(name: str) -> dict[str, Any]:
+    """The tables of a file in this folder. A string is a list of words: use `str.split`."""
+    content: Any = OmegaConf.to_container(yaml_text.read(Path(__file__).with_name(f"{name}.yaml")))
+    return content
+
+
+WORDS, GRAMMAR, REVIEWS = map(table, ("words", "grammar", "reviews"))
+TAGS = {word: tag for tag, words in WORDS["tags"].items() for word in words.split()}
+THINGS = tuple(WORDS["things"].split())
+SYLLABLES = {kind: parts.split() for kind, parts in WORDS["syllables"].items()}
+
+
+@cache
+def inflected(word: str, tag: str) -> str:
+    """The form of a lemma that has this tag: mend, VBD -> mended; one without endings, such as JJ, is the lemma.
+
+    RB is the adverb of an adjective. Irregular forms come from the table `irregular`, the others from `endings`.
+    """
+    if tag == "VBN" and word not in WORDS["irregular"]["VBN"]:
+        tag = "VBD"
+    if word in WORDS["irregular"].get(tag, ()):
+        return WORDS["irregular"][tag][word]
+    for pattern, ending in WORDS["endings"].get(tag, {}).items():
+        if re.search(pattern, word):
+            return re.sub(pattern, ending, word)
+    return word
+
+
+def forms(word: str) -> set[str]:
+    """A lemma with all that it can become."""
+    return {word, *(inflected(word, tag) for tag in WORDS["endings"])}
+
+
+def article(following: str) -> str:
+    """The indefinite article before a word."""
+    return "an" if following[0].lower() in "aeiou" and not following.lower().startswith("uni") else "a"
+
+
+def capitalised(text: str) -> str:
+    """With a capital as its first letter, wherever that stands: (2 the) -> (2 The)."""
+    return re.sub("[A-Za-z]", lambda letter: letter[0].upper(), text, count=1)
+
+
+class Inventor(Chance):
+    """Makes words out of syllables (the table `syllables`), all of them different. Neither they nor their other forms
+    are in `taken` or offensive.
+
+    Args:
+        chance: the stream to draw from.
+        taken: words that are not made.
+    """
+
+    def __init__(self, chance: Chance, taken: set[str]):
+        super().__init__(chance)
+        self._taken = set(taken)
+        self.made: list[str] = []  # in the order in which they were made, in lower case
+
+    def stem(self, suffix: str = "") -> str:
+        """A lower-case stem of one or two syllables, with the suffix if any: drask, vemp, stallen, gundous."""
+        ending = "stem_ends" if self.happens(0.6) else "middles e liquids"
+        return self._new(f"onsets vowels {ending}", suffix)
+
+    def name(self) -> str:
+        """A capitalised name of two or three syllables: Tarvel, Skanedo."""
+        return self._new("onsets vowels" + " middles vowels" * (1 if self.happens(0.7) else 2)).capitalize()
+
+    def _new(self, pattern: str, suffix: str | None = None) -> str:
+        """A word of parts of these kinds; a name, without suffix, may have an ending."""
+        while True:
+            parts = re.sub(r"\w\w+", lambda kind: self.one_of(SYLLABLES[kind[0]]), pattern)
+            stem = parts.replace(" ", "")
+            if suffix is None and not self.happens(0.3):
+                stem += self.one_of(SYLLABLES["name_ends"])
+            made = stem + (suffix or "")
+            if len(stem) > 3 and not any(
+                form in self._taken or any(part in form for part in SYLLABLES["avoided"])
+                for form in {stem, *forms(made)}
+            ):
+                self._taken |= {stem, made}
+                self.made.append(made)
+                return made
+
+
+# Nouns, verbs and their frames.
 
 
 class Noun(NamedTuple):

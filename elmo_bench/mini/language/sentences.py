@@ -11,21 +11,25 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.clauses import (
+    CLOSING,
+    MENTION,
     Clauses,
     Discourse,
+    Phrase,
+    Sentence,
     Voice,
+    Word,
     as_subject,
     description,
     name,
+    phrase,
     possessive,
     pronoun,
+    sentence,
     verb,
-)
-from elmo_bench.mini.language.lexicon import BE, Frame
-from elmo_bench.mini.language.phrases import CLOSING, MENTION, Phrase, Sentence, Word, phrase, sentence
-from elmo_bench.mini.language.words import GRAMMAR, inflected
+)  # fmt: skip
+from elmo_bench.mini.language.lexicon import BE, GRAMMAR, Chance, Frame, inflected
 from elmo_bench.mini.language.world import TYPES, Event, Participant, Style, World
 
 
@@ -50,10 +54,10 @@ class SentenceWriter(Clauses):
         if chosen not in GRAMMAR["templates"]:
             return sentence(getattr(self, chosen)())
         self._events: dict[Any, Event] = {}  # of the template, by their names
-        return sentence(self._told(GRAMMAR["templates"][chosen]), events=self._events)
+        return sentence(self._expand(GRAMMAR["templates"][chosen]), events=self._events)
 
     def style(self, event: Event, *others: Event, passive: bool = False, fronted: bool = False) -> Phrase:
-        """Draws the style of events: any tense, but the past if the first has a time. Says nothing."""
+        """Draws the style of events: any tense, but the past if the first has a time. Adds no words."""
         tense = "past" if event.time else self.weighted(GRAMMAR["tenses"])
         event.style = Style(tense, passive, self.happens(0.06), fronted)
         for other in others:
@@ -62,17 +66,17 @@ class SentenceWriter(Clauses):
 
     # Templates.
 
-    def _told(self, step: Any) -> Phrase:
-        """What a step of a template says, see grammar.yaml."""
+    def _expand(self, step: Any) -> Phrase:
+        """The words of a step of a template, see grammar.yaml."""
         if isinstance(step, list):
-            return phrase(*[self._told(each) for each in step])
+            return phrase(*[self._expand(each) for each in step])
         if isinstance(step, dict):
             ((key, value),) = step.items()
             if isinstance(key, float):
                 return phrase(value if self.happens(key) else "")
             label, _, drawn = key.rpartition(" of ")
             if label:
-                return self._told(value).marked(drawn, label)
+                return self._expand(value).marked(drawn, label)
             self._events[drawn] = self._event(value)
             return phrase()
         part, *names = step.split()
@@ -127,9 +131,9 @@ class SentenceWriter(Clauses):
         person = first.subject.noun.cls == "person"
         which = phrase("who" if person else "which") if named or person else phrase(Word("that", "WDT"))
         body = phrase(which.marked(first, f"R-{first.frame.subject.label}"), self.predicate(first))
-        whole = phrase(as_subject(head, first), *((",", body, CLOSING) if named else (body,)))
+        subject = phrase(as_subject(head, first), *((",", body, CLOSING) if named else (body,)))
         self.style(second)
-        return phrase(as_subject(whole.marked(MENTION, first.subject), second), self.predicate(second))
+        return phrase(as_subject(subject.marked(MENTION, first.subject), second), self.predicate(second))
 
     def subordinate(self) -> Phrase:
         """Because the cart broke , Tarvel left: ARGM-CAU, ARGM-TMP, ARGM-ADV."""
@@ -137,10 +141,10 @@ class SentenceWriter(Clauses):
         first = self.happens(0.5)
         side = self.clause(self.event(plain=True)) if first else phrase()
         main = self.event().having("ARGM-TMP", None)
-        told = self.clause(main)
+        words = self.clause(main)
         if first:
-            return phrase(phrase(word, side).marked(main, label), ",", told)
-        return phrase(told, phrase(word, self.clause(self.event(plain=True))).marked(main, label))
+            return phrase(phrase(word, side).marked(main, label), ",", words)
+        return phrase(words, phrase(word, self.clause(self.event(plain=True))).marked(main, label))
 
     def being(self) -> Phrase:
         """Tarvel is a village near Morven: a statement without an event."""
@@ -154,7 +158,7 @@ class SentenceWriter(Clauses):
         about = phrase(what, link, name(home).marked(MENTION, home)).marked(state, "ARG2")
         return phrase(as_subject(subject, state), Word(form, tag, "", state), about)
 
-    # A statement that no task has.
+    # A general statement, which is in no task's data.
 
     def general(self) -> Sentence:
         """A baker is a worker. Munching is a kind of eating."""
@@ -176,8 +180,8 @@ class Stories(SentenceWriter):
 
     def draw(self) -> list[Sentence]:
         """The six to ten sentences of one."""
-        voice, told = Discourse(self), []
-        named: dict[tuple[str, ...], Participant] = {}  # no two of one name
+        voice, story = Discourse(self), []
+        named: dict[tuple[str, ...], Participant] = {}  # each name once
         for which in ("person", "person", "person", "place", "org", "vessel"):
             new = self.world.entities[which].draw(self)
             named.setdefault(new.short, new)
@@ -192,8 +196,8 @@ class Stories(SentenceWriter):
                 if voice.clear:
                     break
                 voice = before.after()
-            told.append(new)
-        return told
+            story.append(new)
+        return story
 
     def event(self, frame: Frame | None = None, subject: Participant | None = None, plain: bool = False) -> Event:
         """An event whose subject is often the previous one, else another member of the cast."""

@@ -44,36 +44,21 @@ def explain(error: OSError, path: str | PathLike[str] | None = None) -> UserErro
         named = path
     place = Path(named) if isinstance(named, (str, PathLike)) else None
     meaning = MEANINGS.get(error.errno or 0)
-    if place is not None and error.errno in (errno.EEXIST, errno.ENOENT):
-        meaning = _of_place(place) or meaning
-    return UserError(meaning, place and _culprit(error, place)) if meaning else None
-
-
-def _of_place(place: Path) -> str | None:
-    """Why no folder can be made at a place, if that shows there."""
-    if os.path.islink(os.path.realpath(place)):
-        return MEANINGS[errno.ELOOP]
-    if place.is_symlink() and not place.exists():
-        return f"is a link to {os.readlink(place)}, which is not there; make that, or give another place"
-    if place.absolute().is_relative_to("/proc"):
-        return "nothing can be made below /proc; give another place"
-    return None
-
-
-def _culprit(error: OSError, path: Path) -> Path:
-    """The file on the way to a path that should be a folder, or the path itself."""
-    if error.errno != errno.ENOTDIR:
-        return path
-    return next((parent for parent in reversed(path.parents) if parent.is_file()), path)
+    if place is not None and error.errno in (errno.EEXIST, errno.ENOENT):  # no folder can be made there
+        if os.path.islink(os.path.realpath(place)):
+            meaning = MEANINGS[errno.ELOOP]
+        elif place.is_symlink() and not place.exists():
+            meaning = f"is a link to {os.readlink(place)}, which is not there; make that, or give another place"
+        elif place.absolute().is_relative_to("/proc"):
+            meaning = "nothing can be made below /proc; give another place"
+    if place is not None and error.errno == errno.ENOTDIR:  # the file on the way that should be a folder
+        place = next((parent for parent in reversed(place.parents) if parent.is_file()), place)
+    return UserError(meaning, place) if meaning else None
 
 
 @contextmanager
 def writing(path: str | PathLike[str]) -> Iterator[None]:
-    """Names the file, or the folder, in errors of the disk.
-
-    Raises:
-        UserError: the disk is full or read-only, or the place belongs to another user.
-    """
+    """Names the file, or the folder, in errors of the disk."""
     try:
         yield
     except OSError as error:

@@ -73,12 +73,7 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def open_bytes(path: str | PathLike[str]) -> io.BufferedReader:
-    """The bytes of a regular file, unpacked by its name's ending, within the limits of `limits`.
-
-    Raises:
-        UserError: here or while it is read: the file is missing, cannot be read, is damaged or no regular file, or
-            unpacks to too much.
-    """
+    """The bytes of a regular file, unpacked by its name's ending, within the limits of `limits`."""
     path = Path(path)
     check(path)
     with _readable(path):
@@ -89,11 +84,7 @@ def open_bytes(path: str | PathLike[str]) -> io.BufferedReader:
 
 @contextmanager
 def open_member(path: str | PathLike[str], choose: Callable[[list[str]], str | None]) -> Iterator[IO[bytes] | None]:
-    """The bytes of one file in a .zip archive, within the same limits; None if `choose` takes none of their names.
-
-    Raises:
-        UserError: as `open_bytes`.
-    """
+    """The bytes of one file in a .zip archive, within the same limits; None if `choose` takes none of their names."""
     path = Path(path)
     check(path)
     with _readable(path):
@@ -117,11 +108,7 @@ def check(path: str | PathLike[str]) -> None:
 
 
 def below(folder: Path) -> list[Path]:
-    """The files of a folder and of its subfolders, also linked ones, by their paths. No folder is entered twice.
-
-    Raises:
-        UserError: a subfolder cannot be read.
-    """
+    """The files of a folder and of its subfolders, also linked ones, by their paths. No folder is entered twice."""
     found: list[Path] = []
     entered = set()
     with _readable(folder):
@@ -150,11 +137,7 @@ def distinct(paths: Sequence[Path]) -> list[Path]:
 
 @contextmanager
 def open_text(path: str | PathLike[str]) -> Iterator[Iterator[str]]:
-    """The lines of a text file, decompressed if its name ends in .gz, .xz or .bz2.
-
-    Raises:
-        UserError: as `open_bytes`; also a line that is not UTF-8 or too long (it is named).
-    """
+    """The lines of a text file, decompressed if its name ends in .gz, .xz or .bz2."""
     with open_bytes(path) as file:
         yield decode(file, Path(path))
 
@@ -216,9 +199,6 @@ def replacement(path: str | PathLike[str]) -> Iterator[Path]:
 
     Args:
         path: of a file, new or to be replaced; of a link, the file that it leads to is replaced.
-
-    Raises:
-        UserError: the disk is full or read-only, the place belongs to another user, or is no place for a file.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():

@@ -24,7 +24,7 @@ def fingerprint(plain: Any, digits: int = 16) -> str:
 
 
 def sha256(path: str | os.PathLike[str]) -> str:
-    """The sha256 of a file's bytes. Raises `UserError` for a pipe, a device or a folder, which are never opened."""
+    """The sha256 of a file's bytes; a pipe, a device or a folder is never opened."""
     limits.regular(path)
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -39,9 +39,6 @@ def content_sha256(path: str | os.PathLike[str], memory: Path | None = None) -> 
     Args:
         path: a file or a folder.
         memory: a JSON file that stores the digests of large files for later processes; a damaged one is not used.
-
-    Raises:
-        UserError: there is no such file, it cannot be read to its end, or a folder has it plain and packed.
     """
     path = Path(path)
     if path.is_dir():
@@ -61,7 +58,12 @@ def _remembered(path: str, state: tuple[int, ...], memory: Path | None) -> str:
     entry = None if memory is None else _read(memory).get(path)
     if isinstance(entry, list) and entry[:-1] == [*state]:
         return entry[-1]
-    digest = _content(Path(path))
+    if path.endswith(".zip"):
+        with open_member(path, lambda names: names[0] if len(names) == 1 else None) as member:
+            digest = sha256(path) if member is None else hashlib.file_digest(member, "sha256").hexdigest()  # type: ignore[arg-type]
+    else:
+        with open_bytes(path) as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
     if memory is not None:
         with suppress(OSError):  # a full or read-only disk only costs time
             memory.parent.mkdir(parents=True, exist_ok=True)
@@ -76,11 +78,3 @@ def _read(memory: Path) -> dict[str, Any]:
         return json_text.read_sealed(memory, "memory of digests", "", always=True) if private(memory) else {}
     except UserError:
         return {}
-
-
-def _content(path: Path) -> str:
-    if path.suffix == ".zip":
-        with open_member(path, lambda names: names[0] if len(names) == 1 else None) as member:
-            return sha256(path) if member is None else hashlib.file_digest(member, "sha256").hexdigest()  # type: ignore[arg-type]
-    with open_bytes(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

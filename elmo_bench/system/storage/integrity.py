@@ -11,7 +11,7 @@ import os
 import re
 import struct
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from pickle import UnpicklingError
@@ -38,24 +38,17 @@ def check_archive(path: str | PathLike[str], remedy: str) -> None:
     Args:
         path: the file.
         remedy: what to do if it is damaged, as the end of the message.
-
-    Raises:
-        UserError: the file is missing, unreadable, truncated or changed, no regular file, or unpacks to too much.
     """
     if found := damage(path):
         raise UserError(f"{found}; {remedy}", path)
 
 
 def damage(path: str | PathLike[str]) -> str | None:
-    """What is wrong with an archive, in words; None if every member matches its checksum.
-
-    Raises:
-        UserError: it is no regular file.
-    """
+    """What is wrong with an archive, for a message; None if every member matches its checksum."""
     limits.regular(path)
     try:
         with zipfile.ZipFile(path) as archive:
-            if _members(path) not in (len(archive.infolist()), MORE):
+            if _count(path) not in (len(archive.infolist()), MORE):
                 return "damaged: its directory lists fewer members than were written"
             if sum(each.file_size for each in archive.infolist()) > limits.unpacked(os.path.getsize(path)):
                 return f"unpacks to over {limits.RATIO} times its size"
@@ -65,7 +58,7 @@ def damage(path: str | PathLike[str]) -> str | None:
     return None if damaged is None else f"damaged: {damaged} in it does not match its checksum"
 
 
-def _members(path: str | PathLike[str]) -> int:
+def _count(path: str | PathLike[str]) -> int:
     """How many members the end of an archive counts.
 
     `zipfile` does not compare the number: an entry of the directory with a wrong length hides those after it.
@@ -94,9 +87,8 @@ def save_checkpoint(state: Mapping[str, Any], path: Path) -> None:
 def load_checkpoint(path: str | PathLike[str], remedy: str) -> dict[str, Any]:
     """What `torch.save` wrote: tensors, on the CPU, and plain values; nothing in the file is executed.
 
-    Raises:
-        UserError: the file is missing, unreadable, truncated or changed, holds something else, or weights that are not
-            finite; `remedy` ends the message.
+    A file that is damaged, or holds something else or weights that are not finite, is an error, whose message ends with
+    `remedy`.
     """
     import torch
 
@@ -107,23 +99,16 @@ def load_checkpoint(path: str | PathLike[str], remedy: str) -> dict[str, Any]:
         raise UserError(f"damaged, or not a checkpoint ({_why(error)}); {remedy}", path) from None
     if not isinstance(saved, dict):
         raise UserError(f"not a checkpoint, but a {type(saved).__name__}; {remedy}", path)
-    if wrong := next(_not_finite(saved), None):
-        raise UserError(f"the weights {wrong} are no dense numbers that are finite in 32 bits; {remedy}", path)
-    return saved
-
-
-def _not_finite(saved: Mapping[str, Any]) -> Iterator[str]:
-    """The names of weights that cannot be used; an optimizer's numbers, which lie deeper, may be infinite."""
-    from torch import Tensor, strided
-
     for part in saved.values():
-        for name, each in part.items() if isinstance(part, dict) else ():
-            if isinstance(each, Tensor) and (
-                each.layout != strided or each.is_meta or each.is_complex()
+        for name, each in part.items() if isinstance(part, dict) else ():  # an optimizer's numbers lie deeper
+            if isinstance(each, torch.Tensor) and (
+                each.layout != torch.strided or each.is_meta or each.is_complex()
                 or each.nbytes > each.untyped_storage().nbytes()  # numbers that are repeated, and not stored
                 or not each.float().isfinite().all()
             ):  # fmt: skip
-                yield repr(name)
+                message = f"the weights {name!r} are no dense numbers that are finite in 32 bits"
+                raise UserError(f"{message}; {remedy}", path)
+    return saved
 
 
 def _why(error: BaseException) -> str:
@@ -146,9 +131,6 @@ def check_digests(folder: Path, expected: Mapping[str, str], remedy: str) -> Non
         folder: of the files.
         expected: sha256 by name of the file.
         remedy: what to do if one is damaged, as the end of the message.
-
-    Raises:
-        UserError: a file is missing or does not have its sha256.
     """
     for name, digest in expected.items():
         if not (folder / name).is_file():
@@ -181,11 +163,7 @@ def is_made_here(path: Path) -> bool:
 
 
 def check_note(path: Path, remedy: str) -> None:
-    """Compares a file with its note, if it has one.
-
-    Raises:
-        UserError: they do not match; `remedy` ends the message.
-    """
+    """Compares a file with its note, if it has one; `remedy` ends the message where they do not match."""
     if _note(path).exists() and not is_as_noted(path):
         raise UserError(f"damaged or changed: it does not match {_note(path).name} beside it; {remedy}", path)
 

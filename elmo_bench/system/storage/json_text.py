@@ -97,19 +97,13 @@ def _whole(digits: str) -> int:
     return int(digits)
 
 
-def _fraction(digits: str) -> float:
+def _finite(digits: str) -> float:
     if not math.isfinite(number := float(digits)):
-        raise ValueError("a number that is too large")
+        raise ValueError(f"{digits[:40]} is too large, or no JSON number")
     return number
 
 
-def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no JSON number")
-
-
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_object, parse_int=_whole, parse_float=_fraction, parse_constant=_no_number
-)
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole, parse_float=_finite, parse_constant=_finite)
 
 
 # JSON files that hold the checksum of their own text.
@@ -130,9 +124,6 @@ def read_sealed(path: Path, what: str, remedy: str, always: bool = False) -> dic
         what: the name of its kind, for messages: a record, a card.
         remedy: what to do if it is damaged, as the end of the message.
         always: whether one without a checksum is refused, too.
-
-    Raises:
-        UserError: the file is missing, damaged or changed, or not such an object.
     """
     try:
         if not path.is_file():

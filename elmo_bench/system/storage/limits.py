@@ -25,11 +25,7 @@ CLUSTERS = 5_000  # of coreference in one document: their alignment takes a matr
 
 
 def regular(path: str | PathLike[str]) -> None:
-    """Refuses what exists and is no regular file: a folder has no content, and a pipe or a device may have no end.
-
-    Raises:
-        UserError: a folder, a pipe (also `<(command)` of a shell), a device or a socket.
-    """
+    """Refuses what exists and is no regular file: a folder has no content, and a pipe or a device may have no end."""
     path = Path(path)
     try:
         if path.is_file() or not (path.exists() or path.is_symlink()):

@@ -30,10 +30,6 @@ def held(folder: Path, said: str, wait: bool = False) -> Iterator[bool]:
         folder: to be locked.
         said: where another process holds the lock: the error or, before the wait, a line on stderr.
         wait: until the other process has released it.
-
-    Raises:
-        UserError: the lock is held, and `wait` is false; the folder belongs to another user, its disk is full or
-            read-only, its file system has no locks, or its lock is no regular file.
     """
     with writing(folder):
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)  # the cache trusts no folder that others may write to

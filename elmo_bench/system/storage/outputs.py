@@ -29,9 +29,6 @@ def apart(output: Named, inputs: Iterable[Named | None]) -> None:
     Args:
         output: a file or a folder, which need not exist.
         inputs: files, folders and patterns; all files below a folder count.
-
-    Raises:
-        UserError: a file of the output is one of the inputs.
     """
     there = set(_files(output))
     for given in inputs if there else ():
@@ -51,11 +48,7 @@ def _files(named: Named) -> Iterator[tuple[int, int]]:
 
 
 def begun(folder: Path, marker: str) -> bytes | None:
-    """The `mark` of a folder that is to be filled after long work.
-
-    Raises:
-        UserError: it could not be; tried here by making a folder beside it.
-    """
+    """The `mark` of a folder that is to be filled after long work."""
     place = Path(os.path.realpath(folder))
     with writing(folder):
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -85,9 +78,6 @@ def filled(folder: Path, marker: str, before: bytes | None) -> Iterator[Path]:
         folder: need not exist; of a link, where it leads to.
         marker: the file that shows what has made it; replaced last.
         before: its `mark` before the work began. What else lies in the folder stays.
-
-    Raises:
-        UserError: meanwhile somebody else has made the folder, or changed its marker; else as `files.replacement`.
     """
     folder = Path(os.path.realpath(folder))
     with writing(folder):

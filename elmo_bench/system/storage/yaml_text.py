@@ -70,11 +70,7 @@ _utils.get_yaml_loader = lambda: Loader  # for `OmegaConf.load`, by which Hydra 
 
 
 def read(path: str | PathLike[str]) -> DictConfig:
-    """The keys and values of a YAML file, their interpolations not resolved.
-
-    Raises:
-        UserError: as `files.read_text`; not YAML (the line is named), too large or too deep, or no block of keys.
-    """
+    """The keys and values of a YAML file, their interpolations not resolved."""
     text = read_text(path)
     if len(text) > limits.YAML:
         raise UserError(f"more than {limits.YAML >> 20} MiB of YAML; is this the right file?", path)

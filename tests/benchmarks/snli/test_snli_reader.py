@@ -8,8 +8,7 @@ import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
 from elmo_bench.system.errors import UserError
-from tasks.snli.metric import LABELS
-from tasks.snli.pairs import read_pairs
+from tasks.snli.metric import LABELS, labels, read_pairs
 from tasks.snli.reader import SnliReader, tokenize
 
 PAIRS = [
@@ -109,7 +108,8 @@ def test_raw_and_tokenized_text_of_real_pairs_are_cut_alike(data_root):
 
 
 def test_every_real_pair_is_read(data_root):
-    pairs = {split: list(read_pairs(data_root / "snli" / f"{split}.tsv")) for split in ("train", "dev", "test")}
+    paths = {split: data_root / "snli" / f"{split}.tsv" for split in ("train", "dev", "test")}
+    pairs = {split: list(read_pairs(path, labels({}))) for split, path in paths.items()}
     assert {split: len(part) for split, part in pairs.items()} == {"train": 19995, "dev": 9842, "test": 9824}
     assert all({pair.label for pair in part} == set(LABELS) for part in pairs.values())
     assert all(pair.premise and pair.hypothesis for part in pairs.values() for pair in part)

@@ -7,7 +7,7 @@ import pytest
 
 from elmo_bench.system.errors import UserError
 from tasks.squad.metric import exact, normalized, overlap, score
-from tasks.squad.paragraphs import read_paragraphs
+from tasks.squad.paragraphs import read
 
 PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 
@@ -146,6 +146,6 @@ def test_bad_files_are_named(tmp_path, gold, found, words):
 def test_real_answers_score_full_marks(data_root, tmp_path):
     """Of the official development set: the first gold answers against all."""
     path = data_root / "squad" / "dev-v1.1.json.xz"
-    found = {question.id: question.answers[0].text for part in read_paragraphs(path) for question in part.questions}
+    found = {question.id: question.answers[0].text for part in read(path) for question in part.questions}
     (tmp_path / "all.json").write_text(json.dumps(found))
     assert score(path, tmp_path / "all.json") == {"exact_match": 100.0, "f1": 100.0}

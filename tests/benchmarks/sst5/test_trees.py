@@ -3,7 +3,7 @@
 import pytest
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.text.trees import Node, Tree, TreeError, read_trees
+from tasks.sst5.metric import Node, Tree, TreeError, read_trees
 
 
 def test_a_tree_gives_its_words_and_phrases_the_sentence_last():
