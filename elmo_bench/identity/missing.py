@@ -14,7 +14,7 @@ from elmo_bench.sources import pages as sources
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError, check_missing
 from elmo_bench.system.storage import json_text, limits
-from elmo_bench.text.source import of_hub
+from elmo_bench.text.source import obtainable, of_hub
 
 
 def check_files(*runs: RunConfig) -> None:
@@ -142,8 +142,6 @@ def _of_other_files(run: RunConfig, missing: Collection[Path]) -> str | None:
 
 def _unreachable(run: RunConfig, data: Plain) -> list[str]:
     """A data set of the hub that is not in the local cache, if the hub may not be used; nothing is asked of the hub."""
-    from elmo_bench.text.hub import obtainable
-
     if obtainable(data["hub"]):
         return []
     name = "task.data.folder=FOLDER" if "folder" in data else "task.data.train=FILE task.data.test=FILE"

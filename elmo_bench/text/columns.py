@@ -31,7 +31,7 @@ class Block(NamedTuple):
     document: int = 0  # how many -DOCSTART- lines stand before it in the file
 
     def column(self, index: int) -> list[str]:
-        """One column, counted from 0 or, if negative, from the end. Raises `UserError` if a row lacks it."""
+        """One column, counted from 0 or, if negative, from the end."""
         for row, line in zip(self.rows, self.lines, strict=True):
             if not -len(row) <= index < len(row):
                 raise UserError(f"column {index} is missing: the line has {len(row)} columns", self.path, line)
@@ -90,8 +90,8 @@ def comments_named(mend: str) -> Iterator[None]:
             with open_text(error.path) as lines:
                 near = [*islice(lines, max(error.line - 2, 0), error.line)]
             if any(line.startswith("#") for line in near):
-                told = f"{error.message}; if lines that begin with # are comments, {mend}"
-                raise UserError(told, error.path, error.line) from None
+                message = f"{error.message}; if lines that begin with # are comments, {mend}"
+                raise UserError(message, error.path, error.line) from None
         raise
 
 
@@ -125,7 +125,7 @@ def read_blocks(
     block, has_sentence, document = Block([], [], [], path), False, 0
     doubtful = []  # lines of comments that may be rows
     first = _first_row(path, comment)
-    split = _split_tabs if "\t" in first.strip() and widths != "any" else _FIELDS
+    split = _by_tabs if "\t" in first.strip() and widths != "any" else _FIELDS
     width = len(split(first))
     empty = 0 if last else len([*takewhile(not_, reversed(split(first)))])  # fields at the end that a separator ends
     with open_text(path) as lines:
@@ -156,8 +156,8 @@ def read_blocks(
             if remark:
                 yield Block([], [number], [line], path)
     if doubtful:
-        told = f"{len(doubtful)} of the comments have as many columns as the rows, the first at line {doubtful[0]}"
-        notice(f"{told}; if they are words, separate the columns by tabs", path)
+        found = f"{len(doubtful)} of the comments have as many columns as the rows, the first at line {doubtful[0]}"
+        notice(f"{found}; if they are words, separate the columns by tabs", path)
     if not has_sentence and widths != "any":
         raise UserError("contains no sentence; expected one token per line and an empty line between sentences", path)
 
@@ -170,28 +170,28 @@ def _first_row(path: Path, comment: str | None) -> str:
         return next((row for row in rows if row.strip(" \t")), "")
 
 
-def _split_tabs(line: str) -> list[str]:
+def _by_tabs(line: str) -> list[str]:
     return [field.strip(" ") for field in line.split("\t")]
 
 
 def _check(block: Block, width: int, empty: int, minimum: int, last: str) -> None:
-    """Raises `UserError` unless each row has `width` fields, of which the `empty` last ones, and no others, are empty.
+    """Refuses rows unless each has `width` fields, of which the last `empty` ones, and no others, are empty.
 
-    These go. With `last`, the last field may be empty, and gets it. Where that of all rows is, it is a field only
-    behind one of brackets, which have a `*` in every row; else every row ends in a separator.
+    These are removed. With `last`, the last field may be empty, and becomes `last`. If it is empty in all rows, it
+    counts as a field only after one of brackets, which have a `*` in every row; else every row ends in a separator.
     """
     for row, line in zip(block.rows, block.lines, strict=True):
         if len(row) != width:
-            said = f"{len(row)} columns, but the lines before have {width}"
+            fault = f"{len(row)} columns, but the lines before have {width}"
         elif width - empty < minimum:
             raise UserError(f"{width - empty} column(s), but at least {minimum} are expected", block.path, line)
         elif "" in row[: width - (empty or bool(last))]:
-            said = f"column {row.index('')} (from 0) is empty"
+            fault = f"column {row.index('')} (from 0) is empty"
         elif empty and any(row[-empty:]):
-            said = f"column {width - empty} (from 0) is empty in the lines before"
+            fault = f"column {width - empty} (from 0) is empty in the lines before"
         else:
             continue
-        raise UserError(f"{said}; correct the file", block.path, line)
+        raise UserError(f"{fault}; correct the file", block.path, line)
     rows = block.rows
     while last and len(rows[0]) > minimum and not any(row[-1] or "*" in row[-2] for row in rows):
         empty += 1
@@ -240,15 +240,9 @@ def _place(path: Path | str, sentence: Any, number: int, word: int = 0) -> str:
     return f"{path}:{_line(sentence, word)}" if sentence.lines else f"{path}, row {number}"
 
 
-def check_words(words: Iterable[str]) -> None:
-    """Raises `UserError` for a word that a file of columns cannot hold."""
-    for word in words:
+def write_rows(rows: Sequence[Sequence[str]], separator: str) -> str:
+    """The lines of a sentence, with the empty one behind them; refuses a word that a file of columns cannot hold."""
+    for word in (cell.replace(separator, "\t") for row in rows for cell in row):
         if word != word.strip(" ") or not word or any(end in word for end in "\t\r\n") or word.startswith(DOCSTART):
             raise UserError(f"{word!r} cannot be written to a file of columns")
-
-
-def write_rows(rows: Sequence[Sequence[str]], separator: str) -> str:
-    """The lines of a sentence, with the empty one behind them. Raises `UserError` as `check_words`."""
-    for row in rows:
-        check_words(cell.replace(separator, "\t") for cell in row)
     return "".join(f"{separator.join(row)}\n" for row in [*rows, ()])

@@ -28,7 +28,7 @@ from elmo_bench.text.tags import Span
 DOCUMENT, PART, NUMBER, WORD, POS, PARSE, LEMMA, FRAME, SENSE, SPEAKER, NAMES, ARGUMENTS = range(12)
 WIDTH = 12  # columns of a sentence without predicates, including coreference
 ENDINGS = ("_gold_conll", ".gold_conll", ".conll")  # of the files to look for in a folder
-PACKED = ("", ".gz", ".xz")
+CONLL = tuple(ending + packed for ending in ENDINGS for packed in ("", ".gz", ".xz"))
 _BEGIN = re.compile(r"#\s*begin[\s_]+document:?\s+\(?(.*?)\)?(?:;\s*part\s+(\S+))?", re.IGNORECASE)
 _BEGINS, _ENDS, _DOCUMENT = (
     re.compile(rf"#\s*{word}", re.IGNORECASE) for word in ("begin(?![a-z])", "end(?![a-z])", ".*doc")
@@ -80,24 +80,22 @@ class ConllSentence(Block):
             rows = [i for i in rows if i in of_any]
         if len(rows) != len(columns):
             lost = next((i for i in rows if i not in of_any), None) if len(columns) < len(rows) else None
-            told = "" if lost is None else f"the predicate {words[lost]!r} has no column of arguments: "
-            told += f"the sentence has {len(rows)} predicates but {len(columns)} columns of arguments; correct the file"
-            raise UserError(told, self.path, self.lines[lost or 0])
+            message = "" if lost is None else f"the predicate {words[lost]!r} has no column of arguments: "
+            message += f"the sentence has {len(rows)} predicates but {len(columns)} columns of arguments"
+            raise UserError(f"{message}; correct the file", self.path, self.lines[lost or 0])
         for i, own in zip(rows, verbs, strict=True):
             if own and i not in own and own & {*rows}:
-                told = f"the column of the predicate {words[i]!r} has its V at {words[min(own)]!r}"
+                message = f"the column of the predicate {words[i]!r} has its V at {words[min(own)]!r}"
                 order = "columns of arguments stand in the order of the predicates"
-                raise UserError(f"{told}: {order}; correct the file", self.path, self.lines[i])
+                raise UserError(f"{message}: {order}; correct the file", self.path, self.lines[i])
         return [Predicate(i, lemmas[i], frames[i], spans) for i, spans in zip(rows, arguments, strict=True)]
 
     def argument_columns(self) -> list[list[str]]:
-        """One for each predicate. Raises `UserError` if the last column, that of coreference, is one of them."""
+        """One for each predicate; the last column, that of coreference, must not be one of them."""
         for cell, line in zip(self.column(-1), self.lines, strict=True):
             if "(V*" in cell:
-                message = (
-                    "the last column has arguments, and one of coreference is missing; add it, with - in every row"
-                )
-                raise UserError(message, self.path, line)
+                message = "the last column has arguments, and one of coreference is missing"
+                raise UserError(f"{message}; add it, with - in every row", self.path, line)
         return [self.column(i) for i in range(ARGUMENTS, len(self.rows[0]) - 1)]
 
     def marked(self, column: int) -> list[Predicate]:
@@ -164,17 +162,13 @@ def read_documents(paths: str | PathLike[str] | Iterable[Path], strict: bool = T
                 message = f"part {document.part} of document {document.name} occurs again; the first begins at {first}"
                 message += f"; a document is part 0 if its line is not as in {EXPECTED}" if document.part == "0" else ""
                 raise UserError(message, document.path, document.line)
-            _check_words(document)
+            words = [row[WORD] for sentence in document.sentences for row in sentence.rows if len(row) >= WIDTH]
+            missing = words.count(SKELETON)
+            if missing and missing >= MISSING * len(words):
+                message = f"{missing} of {len(words)} words are missing, {SKELETON} stands for them"
+                mend = "put in those of OntoNotes (skeleton2conll.sh)"
+                raise UserError(f"{message}; {mend}", document.path, document.line)
             yield document
-
-
-def _check_words(document: Document) -> None:
-    """Raises `UserError` for a document whose words are left out, all or all but its marks."""
-    rows = [row for sentence in document.sentences for row in sentence.rows if len(row) >= WIDTH]
-    missing = sum(row[WORD] == SKELETON for row in rows)
-    if missing and missing >= MISSING * len(rows):
-        message = f"{missing} of {len(rows)} words are missing, {SKELETON} stands for them"
-        raise UserError(f"{message}; put in those of OntoNotes (skeleton2conll.sh)", document.path, document.line)
 
 
 def _read_file(path: Path, strict: bool) -> Iterator[Document]:
@@ -219,7 +213,7 @@ def _read_file(path: Path, strict: bool) -> Iterator[Document]:
 
 
 def _check_numbers(block: Block) -> None:
-    """Raises `UserError` if the words of a sentence, numbered from 0, are so again. Other numbers say nothing."""
+    """Refuses a sentence whose words are numbered from 0 more than once. Other numbers say nothing."""
     numbers = block.column(NUMBER)
     again = numbers.index("0", 1) if "0" in numbers[1:] else 0
     if again > 1 and numbers[:again] == [str(i) for i in range(again)]:
@@ -287,45 +281,33 @@ def find_files(source: str | PathLike[str] | Iterable[str], folder: str | PathLi
         return distinct([path for each in source for path in find_files(each, folder)])
     path = Path(os.path.expanduser(Path(folder or "", source)))
     if path.is_dir():
-        files = [file for file in below(path) if _is_conll(file.name)]
+        files = [file for file in below(path) if file.name.endswith(CONLL)]
         if not files:
-            raise UserError(
-                f"no file below this folder ends in {' or '.join(ENDINGS)} (optionally with .gz or .xz)", path
-            )
+            endings = " or ".join(ENDINGS)
+            raise UserError(f"no file below this folder ends in {endings} (optionally with .gz or .xz)", path)
         return distinct(files)
-    if path.suffix in (".txt", ".list", ".id") and path.is_file() and not _begins_as_conll(path):
-        return distinct([*_listed(path, Path(os.path.expanduser(folder)) if folder else path.parent)])
+    if path.suffix in (".txt", ".list", ".id") and path.is_file():
+        _, first = next(numbered_lines(path), (0, ""))
+        if not first:
+            raise UserError("the list of files is empty", path)
+        if not _BEGINS.match(first) and len(first.split()) < WIDTH:
+            return distinct([*_listed(path, Path(os.path.expanduser(folder)) if folder else path.parent)])
     return [path]
 
 
-def _begins_as_conll(path: Path) -> bool:
-    """Whether a file that may be a list of files begins with the mark of a document, or with a row of columns."""
-    _, first = next(numbered_lines(path), (0, ""))
-    return _BEGINS.match(first) is not None or len(first.split()) >= WIDTH
-
-
 def _listed(path: Path, folder: Path) -> Iterator[Path]:
-    names = [(number, line.strip()) for number, line in numbered_lines(path)]
-    if not names:
-        raise UserError("the list of files is empty", path)
-    for number, name in names:
+    """What each line of a list names: a file, the files of a folder, or those of a document, whatever their version."""
+    for number, line in numbered_lines(path):
+        name = line.strip()
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             raise UserError(f"{name} leads out of {folder}; name a path below it", path, number)
-        yield from _named(name, folder, path, number)
-
-
-def _named(name: str, folder: Path, path: Path, line: int) -> list[Path]:
-    """A file, the files of a folder, or the file of a document, whatever version its ending names."""
-    place = folder / name
-    if os.path.exists(place):
-        return find_files(place) if place.is_dir() else [place]
-    prefixes = f"{place.name}.", f"{place.name}_"
-    beside = place.parent.iterdir() if os.path.isdir(place.parent) else ()
-    files = sorted(file for file in beside if file.name.startswith(prefixes) and _is_conll(file.name))
-    if not files:
-        raise UserError(f"{name}: no such file, folder or document in {folder}", path, line)
-    return files
-
-
-def _is_conll(name: str) -> bool:
-    return name.endswith(tuple(each + packed for each in ENDINGS for packed in PACKED))
+        place = folder / name
+        if os.path.exists(place):
+            yield from find_files(place) if place.is_dir() else [place]
+            continue
+        beside = place.parent.iterdir() if os.path.isdir(place.parent) else ()
+        prefixes = f"{place.name}.", f"{place.name}_"
+        files = sorted(file for file in beside if file.name.startswith(prefixes) and file.name.endswith(CONLL))
+        if not files:
+            raise UserError(f"{name}: no such file, folder or document in {folder}", path, number)
+        yield from files

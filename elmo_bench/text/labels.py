@@ -1,4 +1,4 @@
-"""The labels of a task by their names, whatever a source calls them."""
+"""The labels of a task by their names, whatever their names in a source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNLABELLED = (NO_GOLD, "hidden", "-1", "None")  # a null or -1 in a table, and w
 
 
 class Labels:
-    """What a label is called here: by the names of a source where it has names, else by its number.
+    """Maps the labels of a source to those of the task: by their names if they have names, else by their numbers.
 
     Args:
         names: of the labels, in the order of their numbers.
@@ -38,7 +38,7 @@ class Labels:
         return self.known.get(str(label))
 
     def unknown(self, label: Any) -> str:
-        """What to say of a label of another name."""
+        """The message about a label of another name."""
         if label == "":
             return f"no label; choose from {', '.join(self.names)}"
         mend = f"'+task.data.labels={{{label}: {self.names[0]}, ...}}' says which is which"
@@ -61,17 +61,17 @@ class Labels:
             yield label
         found.discard(NO_GOLD)
         listed = ", ".join(f"{number} ({name})" for number, name in enumerate(self.shown))
-        told = [f"the labels are numbers without names, and taken as {listed}"] if numbered else []
+        notes = [f"the labels are numbers without names, and taken as {listed}"] if numbered else []
         if 0 < len(found) < len(self.names):
             occur = [name for name, label in zip(self.shown, self.names, strict=True) if label in found]
-            told.append(f"only {', '.join(occur)} of {', '.join(self.shown)} occur")
-        if told:
+            notes.append(f"only {', '.join(occur)} of {', '.join(self.shown)} occur")
+        if notes:
             mend = "'+task.data.labels={THEIRS: OURS, ...}' names them otherwise"
-            notice(f"{'; '.join([*told, mend])}", table.path or table.split)
+            notice("; ".join([*notes, mend]), table.path or table.split)
 
 
 def tell_apart(gold: set[str], predicted: set[str], path: Any) -> None:
-    """Says so in one line where the labels of two files have none in common."""
+    """Prints a notice if two files have no label in common."""
     if gold and predicted and not gold & predicted:
-        told = f"no label in common: {', '.join(sorted(gold))} against {', '.join(sorted(predicted))}"
-        notice(f"{told}; '+task.data.labels={{THEIRS: OURS}}' maps names", path)
+        labels = f"{', '.join(sorted(gold))} against {', '.join(sorted(predicted))}"
+        notice(f"no label in common: {labels}; '+task.data.labels={{THEIRS: OURS}}' maps names", path)

@@ -29,10 +29,6 @@ class Part(NamedTuple):
     seed: int = 1
     least: int = 1
 
-    @property
-    def is_whole(self) -> bool:
-        return self.fraction == 1
-
     def of(self, items: Sequence[T], unit: str, examples: Callable[[T], int] = lambda item: 1) -> list[T]:
         """The items of this part, in the order of the file.
 
@@ -41,9 +37,13 @@ class Part(NamedTuple):
             unit: what they are called in messages, such as "sentences".
             examples: how many training examples an item gives.
         """
-        if self.is_whole:
+        if self.fraction == 1:
             return list(items)
-        order = sorted(range(len(items)), key=self._place)
+
+        def place(item: int) -> bytes:  # sorts the items at random, in the same way on every machine
+            return hashlib.blake2b(f"{self.seed} {item}".encode(), digest_size=16).digest()
+
+        order = sorted(range(len(items)), key=place)
         number = math.floor(round(self.fraction * len(items), 6))  # 0.29 * 100 is 28.999...
         totals = list(accumulate(examples(items[i]) for i in order))
         if not number or totals[number - 1] < self.least:
@@ -53,10 +53,6 @@ class Part(NamedTuple):
                 f"of {self.least}; the smallest fraction is {self._smallest(totals)}"
             )
         return [items[i] for i in sorted(order[:number])]
-
-    def _place(self, item: int) -> bytes:
-        """Sorts the items at random, in the same way on every machine."""
-        return hashlib.blake2b(f"{self.seed} {item}".encode(), digest_size=16).digest()
 
     def _smallest(self, totals: Sequence[int]) -> float:
         """The smallest fraction, in two digits, whose items give a batch of examples, from their running totals."""
@@ -69,7 +65,7 @@ class Part(NamedTuple):
 
     def mend(self, whole: str) -> str:
         """What to do about training data that lack something; `whole` is the advice for all of the data."""
-        return whole if self.is_whole else "take a larger fraction, or another seed"
+        return whole if self.fraction == 1 else "take a larger fraction, or another seed"
 
 
 WHOLE = Part()

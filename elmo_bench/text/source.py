@@ -1,4 +1,4 @@
-"""The place of a data set: files, below a folder if one is named, or the hub; `datasets` reads tables of either.
+"""Where a data set is: in files, below a folder if one is named, or on the Hugging Face hub; `datasets` reads tables.
 
 Readers make their rows tables of `datasets`, too. It is imported only here and where rows are read: predicting does
 without.
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.places import expanded
 from elmo_bench.system.storage import files
 from elmo_bench.system.storage.disk import writing
 from elmo_bench.system.terminal.console import choices
-from elmo_bench.text.hub import load_from_hub
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict, Features
@@ -33,9 +33,9 @@ CHUNK = 500  # rows that are Python objects at once; as such they take ten times
 
 
 def check_keys(data: Mapping[str, Any], *own: str, places: Sequence[str] = PLACES) -> None:
-    """Raises `UserError` for a key of `task.data` that nothing reads: neither of `places` nor the reader's own.
+    """Refuses a key of `task.data` that nothing reads: neither of `places` nor the reader's own.
 
-    Also for an empty one, which would be the current folder.
+    Also an empty one, which would be the current folder.
     """
     for key, value in data.items():
         if value == "":
@@ -74,7 +74,7 @@ class Table(NamedTuple):
         return UserError(f"{origin}row {row}: {why}; {mend}", self.path)
 
     def require(self, *columns: str) -> None:
-        """Raises `UserError` if it lacks one of them."""
+        """Refuses a table that lacks one of them."""
         if lacking := [column for column in columns if column not in self.rows.column_names]:
             raise self.unfit(f"lacks {' and '.join(lacking)}")
 
@@ -83,14 +83,14 @@ class Table(NamedTuple):
         return {} if self.split else {self.theirs.get(n, n): c for n, c in self.rows[number].items() if c is not None}
 
     def cells(self, column: str) -> Iterator[Any]:
-        """What a column holds. Raises `UserError` at an empty cell (null)."""
+        """What a column holds; an empty cell (null) is an error."""
         for row, cell in enumerate(self.rows[column]):
             if cell is None:
                 raise self.fault(row, f"{column} is empty")
             yield cell
 
     def texts(self, column: str) -> Iterator[str]:
-        """As `cells`. Raises `UserError` also at what is not text."""
+        """As `cells`, of text alone."""
         for row, cell in enumerate(self.cells(column)):
             if not isinstance(cell, str):
                 raise self.fault(row, f"{column} is {cell!r}, not text")
@@ -122,7 +122,7 @@ def with_inputs(rows: list[dict[str, Any]], opened: Table | Path) -> list[dict[s
 
 
 def whole_number(cell: Any) -> Any:
-    """A whole number as `int`, also if it is 1.0, as in a column with an empty cell, or text; all else as it is."""
+    """A whole number as `int`, also from 1.0 (as in a column with an empty cell) or text; anything else unchanged."""
     try:
         number = float(cell)
     except (TypeError, ValueError, OverflowError):
@@ -153,6 +153,8 @@ class DataSource:
         check_keys(self.data, *self.keys)
         self.hint = f"give {self.instead} to read files instead"
         self.columns: dict[str, str] = dict(self.data.get("columns") or {})
+        self.from_hub = of_hub(self.data)
+        self.title = f"the data set {self.data.get('hub')} of the hub"
 
     @property
     def tabular(self) -> bool:
@@ -163,9 +165,9 @@ class DataSource:
         kinds = {name: self._is_table(self.path(split)) for split, name in names.items()}
         found = {*kinds.values()}
         if len(found) > 1:
-            told = ", ".join(f"{name} is {'a table' if kind else 'none'}" for name, kind in kinds.items())
+            listed = ", ".join(f"{name} is {'a table' if kind else 'none'}" for name, kind in kinds.items())
             raise UserError(
-                f"{told}: all splits must be tables (.parquet, .json, .csv), or all the data set's own files"
+                f"{listed}: all splits must be tables (.parquet, .json, .csv), or all the data set's own files"
             )
         if found == {False} and self.columns:
             raise UserError(f"task.data.columns is for tables, and {next(iter(kinds))} is none; {self.otherwise}")
@@ -177,16 +179,10 @@ class DataSource:
     def open(self, path: str | os.PathLike[str]) -> Table | Path:
         """A file that `predict` or `score` reads, if it is a table as such. Renamed columns may be missing."""
         path = Path(path)
-        files.check(path)
-        return self._table("", _read(path), path, whole=False) if self._is_table(path) else path
-
-    @property
-    def from_hub(self) -> bool:
-        """Whether the data are those of the hub."""
-        return of_hub(self.data)
+        return self._table("", _read(path), path) if self._is_table(path) else path
 
     def path(self, split: str) -> Path:
-        """The file of a split. Raises `UserError` if none is named."""
+        """The file of a split."""
         name = self.data.get(split)
         if name is None:
             raise UserError(f"no file is named for {split}: set task.data.{split}")
@@ -194,29 +190,48 @@ class DataSource:
 
     def load(self, splits: Mapping[str, str] = SPLITS) -> dict[str, Table | Path]:
         """The splits by our names: tables, or else the data set's own files."""
-        import datasets
-
-        datasets.disable_progress_bars()  # it would print them into files and pipes, too
         if not self.from_hub:
             tabular, paths = self.tabular, {split: self.path(split) for split in splits}
             return {split: self._table(split, _read(path), path) if tabular else path for split, path in paths.items()}
-        name = self.data["hub"]
         if own := [split for split in splits if self.data.get(split) is not None]:
             raise UserError(
-                f"task.data.{own[0]} names a file, and task.data.train none, so that {_of_hub(name)} would be read; "
+                f"task.data.{own[0]} names a file, and task.data.train none, so that {self.title} would be read; "
                 f"name the files of all splits"
             )
-        dataset = load_from_hub(name, self.data.get("revision"), self.data.get("configuration"), hint=self.hint)
+        dataset = self._download()
         if missing := [split for split in splits.values() if split not in dataset]:
             there = ", ".join(map(str, dataset))
-            raise UserError(f"{_of_hub(name)} has no split {', '.join(missing)}; {self.hint} (it has {there})")
+            raise UserError(f"{self.title} has no split {', '.join(missing)}; {self.hint} (it has {there})")
         return {ours: self._table(ours, dataset[theirs]) for ours, theirs in splits.items()}
 
-    def _table(self, split: str, rows: Dataset, path: Path | None = None, whole: bool = True) -> Table:
+    def _download(self) -> DatasetDict:
+        """All splits of a data set of the hub, from its local cache if there is no network.
+
+        Offline at once if the hub does not answer: its clients would retry for half a minute before using the cache.
+        """
+        import datasets
+        import huggingface_hub.constants
+
+        datasets.disable_progress_bars()  # it would print them into files and pipes, too
+        before = huggingface_hub.constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE
+        reachable = not any(before) and hub_answers()
+        if not reachable:
+            huggingface_hub.constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
+        name, options = self.data["hub"], (self.data.get("configuration"), self.data.get("revision"))
+        try:
+            return datasets.load_dataset(name, options[0], revision=options[1])  # type: ignore[return-value]
+        except Exception as error:  # anything outside can fail: the network, the hub, its cache
+            why = f"{type(error).__name__}: {error}" if reachable else "no connection, and it is not in the local cache"
+            message = f"the data set {name} could not be loaded from the hub ({why}); {self.hint}"
+            raise UserError(message) from error
+        finally:
+            huggingface_hub.constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE = before
+
+    def _table(self, split: str, rows: Dataset, path: Path | None = None) -> Table:
         found = ", ".join(f"{name} ({kind})" for name, kind in rows.features.items())[:500]
         mend = "+task.data.columns.OURS=THEIRS names another column" if path else self.hint
-        table = Table(rows, split, path, _of_hub(self.data.get("hub")), found, mend, self.columns)
-        if whole:
+        table = Table(rows, split, path, self.title, found, mend, self.columns)
+        if split:
             table.require(*self.columns.values())
         named = {theirs: ours for ours, theirs in self.columns.items() if theirs in rows.column_names}
         renamed = {theirs: ours for theirs, ours in named.items() if ours != theirs}
@@ -224,39 +239,56 @@ class DataSource:
         return table._replace(rows=rows.remove_columns(replaced).rename_columns(renamed))
 
 
-def _of_hub(name: Any) -> str:
-    return f"the data set {name} of the hub"
+def hub_answers(seconds: float = 5.0) -> bool:
+    """One quick request to the hub, through the user's proxy if there is one."""
+    from huggingface_hub import constants, get_session
+
+    try:
+        get_session().head(constants.ENDPOINT, timeout=seconds)
+    except Exception:  # no name service, no route, a proxy that refuses, no answer in time
+        return False
+    return True
+
+
+def obtainable(name: str) -> bool:
+    """Whether the hub may be asked for a data set, or the local cache has it. Asks nothing of the hub."""
+    from huggingface_hub import constants  # not `datasets`, which takes seconds to import
+
+    asked = os.environ.get("HF_DATASETS_OFFLINE", "").upper() not in constants.ENV_VARS_TRUE_VALUES
+    cache = expanded(os.environ.get("HF_DATASETS_CACHE") or Path(constants.HF_HOME, "datasets"))
+    return (asked and not constants.HF_HUB_OFFLINE) or (cache / name.replace("/", "___")).is_dir()
 
 
 def _read(path: Path) -> Dataset:
-    """A file as a table, in memory: `datasets` would keep a copy in its cache."""
-    from datasets import Dataset, load_dataset
+    """A file as a table, in memory: `datasets` would keep a copy in its cache.
+
+    An empty table is refused here: `datasets` has another error for that in each format, none of which says so.
+    """
+    import datasets
 
     files.check(path)
     builder = TABLES[files.ending(path.name)]
     if builder == "csv":
-        return Dataset.from_dict(_columns(path))
+        return datasets.Dataset.from_dict(_columns(path))
+    datasets.disable_progress_bars()
     try:
-        if _has_no_rows(path, builder):
+        if builder == "parquet":
+            from pyarrow.parquet import read_metadata
+
+            empty = read_metadata(path).num_rows == 0
+        else:
+            with files.open_bytes(path) as file:  # not by lines: an array may be a single long one
+                empty = not any(map(bytes.strip, iter(lambda: file.read(files.BUFFER), b"")))
+        if empty:
             raise UserError("the table has no rows", path)
         options = {"data_files": {"train": str(path)}, "split": "train", "keep_in_memory": True}
         with tempfile.TemporaryDirectory() as cache:
-            return load_dataset(builder, cache_dir=cache, **options)  # type: ignore[return-value]
+            return datasets.load_dataset(builder, cache_dir=cache, **options)  # type: ignore[return-value]
     except UserError:
         raise
     except Exception as error:  # whatever the readers of these formats raise
         cause = error.__cause__ or error
         raise UserError(f"cannot be read as {builder} ({' '.join(str(cause).split())})", path) from None
-
-
-def _has_no_rows(path: Path, builder: str) -> bool:
-    """Whether a table is empty: `datasets` has another error for that in each format, none of which says so."""
-    if builder == "parquet":
-        from pyarrow.parquet import read_metadata
-
-        return read_metadata(path).num_rows == 0
-    with files.open_bytes(path) as file:  # not by lines: an array may be a single long one
-        return not any(map(bytes.strip, iter(lambda: file.read(files.BUFFER), b"")))
 
 
 def _columns(path: Path) -> dict[str, list[str | None]]:

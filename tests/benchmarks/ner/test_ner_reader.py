@@ -8,7 +8,7 @@ import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Sequence, Value
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.text import hub
+from elmo_bench.text import source
 from tasks.ner.reader import NerReader
 
 TRAIN = "Ida\tB-PER\nBell\tI-PER\nsings\tO\nin\tO\nRoma\tB-LOC\n\nroma\tB-LOC\nsings\tO\n\n"
@@ -193,7 +193,7 @@ def test_files_are_never_passed_over_for_the_hub(on_hub):
 
 
 def test_hub_faults_are_one_line(monkeypatch, on_hub):
-    monkeypatch.setattr(hub, "_reachable", lambda: False)
+    monkeypatch.setattr(source, "hub_answers", lambda: False)
     seen = []
 
     def fail(*_, **__):
@@ -207,7 +207,7 @@ def test_hub_faults_are_one_line(monkeypatch, on_hub):
     assert "\n" not in str(error.value)
     assert seen == [True]
     assert before == (huggingface_hub.constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE)
-    monkeypatch.setattr(hub, "_reachable", lambda: True)
+    monkeypatch.setattr(source, "hub_answers", lambda: True)
     with pytest.raises(UserError, match="ConnectionError: Couldn't reach the Hub"):
         NerReader(HUB).load()
     unnamed = Features({"tokens": Sequence(Value("string")), "ner_tags": Sequence(Value("int64"))})
