@@ -25,7 +25,7 @@ from elmo_bench.configuration.schema import BilmConfig, RunConfig, VectorSetConf
 from elmo_bench.embedding.tables import VectorFiles, locate
 from elmo_bench.identity.missing import missing_layers
 from elmo_bench.identity.settings import make
-from elmo_bench.layers.build import open_source
+from elmo_bench.layers.cache import open_source
 from elmo_bench.layers.source import Layers, frozen_layers
 from elmo_bench.records import store, studies
 from elmo_bench.records.studies import StudyCell, StudyRecord

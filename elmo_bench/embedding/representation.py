@@ -74,8 +74,8 @@ class Elmo(nn.Module):
     def _apply(self, fn: Callable, recurse: bool = True) -> Elmo:
         module = self.source.module
         if self.bilm is None and module is not None:  # it moves with the model, but keeps its type: copies share it
-            whole = next(module.parameters()).new_empty(0, dtype=torch.long)  # no change of type concerns it
-            module.to(fn(whole).device)
+            number = next(module.parameters()).new_empty(0, dtype=torch.long)  # no change of type concerns integers
+            module.to(fn(number).device)
         return super()._apply(fn, recurse)
 
     @property
@@ -87,19 +87,16 @@ class Elmo(nn.Module):
         """The sum over the places of sum_j w_j^2."""
         return torch.stack([mix.penalty() for mix in self.mix.values()]).sum()
 
-    def _layers(self, tokens: Tokens) -> Tensor:
-        """(B, n_layers, T, W)."""
-        if tokens.layers is not None:  # read from the cache ahead of the batch
-            return tokens.layers.expand()
-        if self.bilm is not None:
-            return layers_of(self.source.layers, tokens)
-        # Without autocast, as the cache is computed: `predict`, which has no cache, must see the same layers.
-        with torch.autocast(tokens.mask.device.type, enabled=False):
-            return layers_of(partial(frozen_layers, self.source), tokens)
-
     def forward(self, tokens: Tokens) -> dict[str, Tensor]:
         """ELMo_k for each place, (B, T, E), zero on padding unless projected."""
-        layers = self._layers(tokens).to(tokens.mask.device)  # (B, n_layers, T, W)
+        if tokens.layers is not None:  # read from the cache ahead of the batch
+            layers = tokens.layers.expand()
+        elif self.bilm is not None:
+            layers = layers_of(self.source.layers, tokens)
+        else:  # without autocast, as the cache is computed: `predict`, which has no cache, must see the same layers
+            with torch.autocast(tokens.mask.device.type, enabled=False):
+                layers = layers_of(partial(frozen_layers, self.source), tokens)
+        layers = layers.to(tokens.mask.device)  # (B, n_layers, T, W)
         layers = next(iter(self.mix.values())).normalised(layers, tokens.mask)  # the same for all places
         vectors = {}
         for place, mix in self.mix.items():

@@ -7,7 +7,7 @@ the same vectors. They are trained once and stored in the cache.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +65,8 @@ class SkipgramVectors:
         return path
 
 
-def train(wanted: Mapping[str, Any], path: Path) -> None:
-    """Trains the vectors of the recipe `wanted` (of `SkipgramVectors`); writes the file atomically."""
+def train(recipe: Mapping[str, Any], path: Path) -> None:
+    """Trains the vectors of a recipe of `SkipgramVectors`; writes a word and its numbers a line, atomically."""
     from gensim.models import Word2Vec
     from rich.console import Console
     from rich.progress import Progress
@@ -74,30 +74,32 @@ def train(wanted: Mapping[str, Any], path: Path) -> None:
     console = Console(stderr=True)
     console.print("word vectors: reading the text of the biLM", style="dim")
     with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
-        sentences = ReadSentences(wanted, bar)
-        console.print(f"word vectors: {wanted['epochs']} passes over {sentences.total:,} tokens", style="dim")
+        sentences = ReadSentences(recipe, bar)
+        console.print(f"word vectors: {recipe['epochs']} passes over {sentences.total:,} tokens", style="dim")
         model = Word2Vec(
-            sentences, sg=1, workers=1, vector_size=wanted["size"],
-            **{key: wanted[key] for key in MODEL if key not in ("size", "lower")},
+            sentences, sg=1, workers=1, vector_size=recipe["size"],
+            **{key: recipe[key] for key in MODEL if key not in ("size", "lower")},
         )  # fmt: skip
-    write(path, model.wv.index_to_key, model.wv.vectors)
+    with replacing(path) as file:
+        for word, vector in zip(model.wv.index_to_key, model.wv.vectors, strict=True):
+            file.write(f"{word} {' '.join(f'{value:.5g}' for value in vector.tolist())}\n")
 
 
 class ReadSentences:
     """The sentences that the biLM has read, in the same order; can be iterated several times."""
 
-    def __init__(self, wanted: Mapping[str, Any], bar: Any):
+    def __init__(self, recipe: Mapping[str, Any], bar: Any):
         from elmo_bench.bilm.corpus import Corpus, TextSource
 
         corpus = Corpus.read(
-            [TextSource(Path(path), tokens) for path, tokens in wanted["text"]], wanted["read"]["seed"]
+            [TextSource(Path(path), tokens) for path, tokens in recipe["text"]], recipe["read"]["seed"]
         )
-        self.types = [word.lower() for word in corpus.types] if wanted["lower"] else corpus.types
+        self.types = [word.lower() for word in corpus.types] if recipe["lower"] else corpus.types
         self.tokens, self.ends = corpus.tokens, corpus.ends
-        self.chosen = np.flatnonzero(seen(corpus.ends, **{k: wanted["read"][k] for k in ("tokens", "rows", "steps")}))
+        self.chosen = np.flatnonzero(seen(corpus.ends, **{k: recipe["read"][k] for k in ("tokens", "rows", "steps")}))
         starts = np.concatenate([[0], self.ends[:-1]])
         self.total = int((self.ends - starts)[self.chosen].sum())
-        self.bar, self.task = bar, bar.add_task("word vectors", total=self.total * (1 + wanted["epochs"]))
+        self.bar, self.task = bar, bar.add_task("word vectors", total=self.total * (1 + recipe["epochs"]))
 
     def __iter__(self) -> Iterator[list[str]]:
         done = 0
@@ -121,10 +123,3 @@ def seen(ends: np.ndarray, tokens: int, rows: int, steps: int) -> np.ndarray:
     length = (int(ends[-1]) + len(ends)) // rows  # of a piece
     read = min(max(1, tokens // (rows * steps)), max(1, length // steps)) * steps
     return (starts % length < read) & (starts < rows * length)
-
-
-def write(path: Path, words: Sequence[Any], vectors: np.ndarray) -> None:
-    """Writes one line per word: the word and its numbers."""
-    with replacing(path) as file:
-        for word, vector in zip(words, vectors, strict=True):
-            file.write(f"{word} {' '.join(f'{value:.5g}' for value in vector.tolist())}\n")

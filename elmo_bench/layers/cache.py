@@ -9,17 +9,21 @@ when it is needed and rounded as if it had been stored; so is what other users m
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
+import pkgutil
 import shutil
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
+from elmo_bench.configuration.schema import COMMON, LayersConfig
 from elmo_bench.layers.shards import DTYPE, Blocks, Shards, Stored, digest, stored
 from elmo_bench.layers.source import LayersSource, Sentences
 from elmo_bench.nn.numerics import tf32
@@ -27,6 +31,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import others
 from elmo_bench.system.storage.locks import held
+from elmo_bench.system.terminal.console import choices
 
 FORMAT = 2
 SPARE_BYTES = 1 << 30  # disk space left free
@@ -120,8 +125,7 @@ class ActivationCache:
         size = sum(self.blocks.nbytes(len(sentence)) for sentence in missing)
         if not missing:
             return None
-        tokens = sum(map(len, missing))
-        what = f"{size / 1e6:.0f} MB of layers for {len(missing)} sentences ({tokens} tokens)"
+        what = f"{size / 1e6:.0f} MB of layers for {len(missing)} sentences ({sum(map(len, missing))} tokens)"
         if size + SPARE_BYTES > shutil.disk_usage(self.folder).free:
             return f"no room for {what} in {self.folder}"
         if size >= SMALL:
@@ -130,7 +134,13 @@ class ActivationCache:
                 alone = size * self.source.width * DTYPE.itemsize / self.blocks.nbytes(1) / 1e6
                 less = f"; with elmo.layers=last, or one layer's number, only that layer is stored: {alone:.0f} MB"
             self._say(f"caching {what} in {self.folder}{less}")
-        self._write(missing)
+        self.shards.remove_leftovers()  # of a killed writer; we hold the lock
+        columns = TextColumn("layers"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+        with Progress(*columns, console=self.console, disable=not self.console.is_terminal) as progress:
+            computed = progress.track(self._compute(missing), len(missing))
+            packed = ((missing[i], self.blocks.pack(layers)) for i, layers in computed)
+            for first in packed:
+                self.shards.add(chain([first], packed))
         return None
 
     def has(self, sentences: Sentences) -> bool:
@@ -140,15 +150,6 @@ class ActivationCache:
     def _missing(self, sentences: Sentences) -> list[Sequence[str]]:
         """The distinct sentences that are not cached yet."""
         return list({key: s for s in sentences if s and (key := digest(s)) not in self.shards.places}.values())
-
-    def _write(self, sentences: list[Sequence[str]]) -> None:
-        self.shards.remove_leftovers()  # of a killed writer; we hold the lock
-        columns = TextColumn("layers"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-        with Progress(*columns, console=self.console, disable=not self.console.is_terminal) as progress:
-            computed = progress.track(self._compute(sentences), len(sentences))
-            packed = ((sentences[i], self.blocks.pack(layers)) for i, layers in computed)
-            for first in packed:
-                self.shards.add(chain([first], packed))
 
     def _compute(self, sentences: Sentences) -> Iterator[tuple[int, Tensor]]:
         """Indices and the layers to be stored, (n_layers or 1, tokens, W) on the CPU, in the order of computation.
@@ -170,8 +171,66 @@ class ActivationCache:
         new = [index.stem for index in self.shards.damaged][self._reported :]
         self._reported += len(new)
         if new:
-            what = "damaged layers, or such as others could have written,"
+            what = "damaged layers, or layers that others could have written,"
             self._say(f"{what} in {self.folder} ({', '.join(new)}): they are computed again")
 
     def _say(self, message: str) -> None:
         self.console.print(message, soft_wrap=True)
+
+
+# From the `bilm:` block of a configuration to a source of layers, or its cache.
+
+# Keys that say how its files are made: arguments only of a source that takes them.
+MAKING = "like", "seed", "parent", "tuning"
+
+
+def open_source(
+    block: Any,
+    device: str = "cpu",
+    cache_root: str | os.PathLike[str] | None = None,
+    cached: bool = False,
+    check_sha256: str | None = None,
+) -> LayersSource | ActivationCache:
+    """Builds the source that a `bilm:` block names.
+
+    Args:
+        block: a mapping or a typed block: `_target_` is the dotted name of the source's class; keys not in `COMMON` are
+            its arguments.
+        device: where the source computes; a cache is not moved with the model.
+        cache_root: contains the cache in its folder `activations`.
+        cached: read the layers from a cache if the source is cacheable.
+        check_sha256: the required digest of the source.
+    """
+    settings = block.plain() if isinstance(block, LayersConfig) else dict(block)
+    cls, target = source_class(settings.get("_target_")), settings["_target_"]
+    taken = inspect.signature(cls).parameters
+    unused = {*COMMON, *(key for key in MAKING if key not in taken)}
+    arguments = {key: value for key, value in settings.items() if key not in unused}
+    if foreign := [key for key in arguments if key not in taken]:
+        raise UserError(f"bilm.{foreign[0]}: {target} takes no such argument; {choices(foreign[0], list(taken))}")
+    needed = [key for key, each in taken.items() if each.default is each.empty and each.kind != each.VAR_KEYWORD]
+    if lacking := [key for key in needed if arguments.get(key) is None]:
+        files = " ".join(f"bilm.{key}=..." for key in lacking)
+        raise UserError(f"bilm={settings.get('name')} names no files: give {files}, or set elmo.where=none")
+    source = cls(**arguments)
+    if check_sha256 is not None and source.sha256 != check_sha256:
+        named = " ".join(f"bilm.{key}={value}" for key, value in arguments.items())
+        raise UserError(f"{named}: not the weights that the model was trained with (sha256 {check_sha256})")
+    if source.module is not None:
+        source.module.to(device)
+    if not cached or not source.cacheable or source.sha256 is None:
+        return source
+    if cache_root is None:
+        raise ValueError("a cache needs cache_root")
+    return ActivationCache(source, Path(cache_root) / "activations")
+
+
+def source_class(target: Any) -> Any:
+    """The class of a dotted name."""
+    try:
+        cls = pkgutil.resolve_name(target)
+    except (ValueError, ImportError, AttributeError, TypeError) as error:
+        raise UserError(f"bilm._target_={target}: there is no such class ({error})") from error
+    if not inspect.isclass(cls):
+        raise UserError(f"bilm._target_={target}: not a class")
+    return cls

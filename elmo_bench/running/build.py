@@ -13,8 +13,7 @@ from hydra.utils import instantiate
 from elmo_bench.configuration.schema import LayersConfig, Plain, RunConfig, TaskConfig
 from elmo_bench.embedding.representation import Elmo, Model, Representation
 from elmo_bench.embedding.vectors import WordTable
-from elmo_bench.layers.build import open_source
-from elmo_bench.layers.cache import ActivationCache
+from elmo_bench.layers.cache import ActivationCache, open_source
 from elmo_bench.layers.source import LayersSource
 from elmo_bench.running.blocks import GIVEN
 from elmo_bench.system.errors import UserError, explained

