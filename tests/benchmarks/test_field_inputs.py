@@ -5,7 +5,6 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from datasets import Dataset, DatasetDict
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.tagging.metric import score_spans
@@ -241,16 +240,6 @@ def test_documents_that_score_would_not_read_are_not_written(named, told):
     rows = [reader.from_text(text="Ann sang.", **names) for names in named]
     with pytest.raises(UserError, match=told):
         reader.official([{"clusters": []} for _ in rows], rows)
-
-
-# Tables.
-
-
-@pytest.mark.parametrize("label", [["neutral", "-"], [1, -1]])
-def test_labels_of_a_table_are_names_or_numbers(on_hub, label):
-    rows = Dataset.from_dict({"premise": ["a", "b"], "hypothesis": ["c", "d"], "label": label})
-    on_hub(DatasetDict(dict.fromkeys(("train", "validation", "test"), rows)))
-    assert SnliReader({"hub": "owner/name"}).load()["train"]["label"][:] == ["neutral"]
 
 
 @pytest.mark.parametrize("comment", ["# sent_id = 1", "# id1"])

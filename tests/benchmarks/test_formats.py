@@ -262,8 +262,9 @@ def test_missing_empty_lines_are_told_and_a_split_of_one_long_sentence_is_refuse
     files = {"train": str(path), "dev": str(path), "test": str(path)}
     for text, told in (("Ida O\n" * 101, "1 sentence of 101 words"), ("Ida O\n\n" * 3, "3 sentences of 3 words")):
         path.write_text(text)
-        NerReader({}).from_file(str(path))
-        assert f"a.iob2: {told}; are the empty lines right?" in capsys.readouterr().err
+        for read in (lambda: NerReader({}).from_file(str(path)), lambda: score_files("ner", str(path), str(path))):
+            read()
+            assert f"a.iob2: {told}; are the empty lines right?" in capsys.readouterr().err
     path.write_text("Ida O\n" * 101)
     with pytest.raises(UserError, match=r"a\.iob2: 1 sentence of 101 words; are the empty lines right\?"):
         NerReader(files).load()
@@ -304,15 +305,6 @@ def test_a_column_of_numbers_is_told_with_the_key(tmp_path):
     assert NerReader(three(path, word_column=1)).load()["dev"]["tokens"][:] == [["Ida", "sang"]]
     assert asked("ner", path, word_column=1)[0]["tokens"] == ["Ida", "sang"]
     assert score_files("ner", str(path), str(path), {"word_column": 1})["f1"] == 100
-
-
-@pytest.mark.parametrize(
-    ("text", "told"), [("Ida B-PER\nsang O\n" * 60, "1 sentence of 120 words"), ("Ida O\n\n" * 3, "3 sentences of 3")]
-)
-def test_sentences_that_no_empty_line_parts_are_told(tmp_path, capsys, text, told):
-    (tmp_path / "a").write_text(text)
-    score_files("ner", str(tmp_path / "a"), str(tmp_path / "a"))
-    assert told in capsys.readouterr().err
 
 
 # What was read can be written.

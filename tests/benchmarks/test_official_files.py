@@ -9,11 +9,9 @@ from elmo_bench.text.tokenizer import words
 from tasks.coref.metric import score as score_coref
 from tasks.coref.reader import CorefReader
 from tasks.ner.reader import NerReader
-from tasks.snli.reader import SnliReader
 from tasks.squad.paragraphs import AnswerSpan, placed
 from tasks.squad.reader import SquadReader
 from tasks.srl.reader import SrlReader
-from tasks.sst5.reader import Sst5Reader
 
 SPLITS = ("train", "dev", "test")
 
@@ -59,15 +57,6 @@ def test_training_lines_that_break_the_scheme_are_repaired_and_told_once(tmp_pat
     where = f"{tmp_path}/eng.train (lines 2, 756)"
     told = f"tags repaired as conlleval reads them: 2 of 302 entities against iob1 in {where}\n"
     assert capsys.readouterr().err == told
-
-
-def test_a_file_without_exception_gives_the_rows_it_gave_and_nothing_is_told(tmp_path, capsys):
-    clean = NerReader(ner_data(tmp_path, IOB1)).load()
-    assert clean["train"]["tags"][:] == [["B-LOC", "E-LOC", "S-LOC", "O"]]
-    assert clean["dev"]["tags"][:] == [["S-PER"]]
-    other = NerReader(ner_data(tmp_path, IOB1, dev="Ida NNP I-NP B-PER\n")).load()  # splits of different schemes
-    assert other["dev"]["tags"][:] == [["S-PER"]]
-    assert capsys.readouterr().err == ""
 
 
 def test_a_place_of_each_split_is_told_and_a_long_list_is_cut(tmp_path, capsys):
@@ -157,36 +146,6 @@ def test_roles_keep_marks_with_a_slash_and_need_no_predicate_in_a_sentence(onton
     assert (row["tokens"], row["predicates"]) == (["Ida", "Bell", "sang", "/."], [2])
     assert row["tags"] == [["B-ARG0", "O", "B-V", "O"]]
     assert "/." in reader.vocabularies["words"]
-
-
-# SNLI: snli_1.0_*.jsonl.
-
-
-def snli_line(label: str, premise: str, hypothesis: str) -> str:
-    return json.dumps({
-        "annotator_labels": [label], "captionID": "1.jpg#0", "gold_label": label, "pairID": "1.jpg#0r1n",
-        "sentence1": premise, "sentence1_binary_parse": "( another text )", "sentence1_parse": "(ROOT (X another))",
-        "sentence2": hypothesis, "sentence2_binary_parse": "( n/a )", "sentence2_parse": "(ROOT (X n/a))",
-    }) + "\n"  # fmt: skip
-
-
-def test_pairs_without_agreement_other_keys_and_repeated_ids(tmp_path):
-    text = snli_line("-", "Ida sings.", "") + snli_line("neutral", "Ida sings.", "n/a") * 2
-    named = write(tmp_path, dict.fromkeys(("a.jsonl", "b.jsonl", "c.jsonl"), text))
-    rows = SnliReader(named).load()["test"].to_list()
-    assert rows == [{"premise": ["Ida", "sings", "."], "hypothesis": ["n", "/", "a"], "label": "neutral"}] * 2
-
-
-# SST: trees with the escapes of the Penn Treebank.
-
-
-def test_escapes_of_the_treebank_in_sentences_and_phrases(tmp_path):
-    tree = "(3 (2 -LRB-) (3 (3 (2 and\\/or) (3 (2 m\\*\\*l) (2 1\u00a01\\/2))) (2 -RRB-)))\n"
-    data = write(tmp_path, dict.fromkeys(("train.txt", "dev.txt", "test.txt"), tree))
-    splits = Sst5Reader(data, phrases="long", long=3).load()
-    sentence = ["(", "and/or", "m**l", "1\u00a01/2", ")"]
-    assert splits["train"]["tokens"][:] == [sentence[1:4], sentence[1:], sentence]
-    assert splits["test"]["tokens"][:] == [sentence]
 
 
 # SQuAD v1.1.

@@ -174,7 +174,7 @@ def test_a_shard_that_others_could_have_written_is_computed_again(bilm, theirs, 
     (file,) = theirs.glob(f"*{suffix}")
     file.chmod(0o666)
     cache = ActivationCache(bilm, tmp_path / "cache")
-    assert f"damaged layers, or such as others could have written, in {theirs}" in capsys.readouterr().err
+    assert f"damaged layers, or layers that others could have written, in {theirs}" in capsys.readouterr().err
     torch.testing.assert_close(cache.layers(SENTENCES), expected, atol=2e-3, rtol=2e-3)
     cache.prepare(SENTENCES)
     ActivationCache(bilm, tmp_path / "cache").read([])

@@ -21,34 +21,11 @@ ROWS = [{"tokens": ["Ida", "sang", "in", "Oslo"], "ner_tags": ["B-PER", "O", "O"
         {"tokens": ["Rain"], "ner_tags": ["O"]}]  # fmt: skip
 
 
-def written(folder, ending: str, rows) -> dict[str, str]:
-    """The same rows as all splits."""
-    if ending == "csv":
-        rows = [
-            {name: " ".join(cell) if isinstance(cell, list) else cell for name, cell in row.items()} for row in rows
-        ]
-    table = Dataset.from_list(rows)
-    path = folder / f"all.{ending}"
-    if ending == "json":  # as pandas writes it
-        path.write_text(json.dumps(rows, indent=1))
-    else:
-        getattr(table, {"parquet": "to_parquet", "csv": "to_csv", "jsonl": "to_json"}[ending])(str(path))
-    return dict.fromkeys(("train", "dev", "test"), str(path))
-
-
-@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl", "json"])
-def test_tags_are_read_from_a_table(tmp_path, ending):
-    splits = NerReader(written(tmp_path, ending, ROWS), scheme="iob2").load()
-    assert list(splits["dev"]["tokens"]) == [row["tokens"] for row in ROWS]
-    assert list(splits["test"]["tags"]) == [row["ner_tags"] for row in ROWS]
-
-
 def test_columns_may_have_other_names(tmp_path):
-    rows = [{"words": row["tokens"], "entities": row["ner_tags"]} for row in ROWS]
-    data = written(tmp_path, "parquet", rows)
+    data = lines(tmp_path, *({"words": row["tokens"], "entities": row["ner_tags"]} for row in ROWS))
     with pytest.raises(UserError) as error:
         NerReader(data).load()
-    for told in ("all.parquet: the table lacks tokens and tags", "words (", "+task.data.columns.OURS=THEIRS"):
+    for told in ("all.jsonl: the table lacks tokens and tags", "words (", "+task.data.columns.OURS=THEIRS"):
         assert told in str(error.value)
     columns = {"tokens": "words", "ner_tags": "entities"}
     assert NerReader({**data, "columns": columns}).load()["train"][0]["tokens"] == ROWS[0]["tokens"]
@@ -56,24 +33,11 @@ def test_columns_may_have_other_names(tmp_path):
         NerReader({**data, "columns": {"tokens": "nosuch"}}).load()
 
 
-def test_pairs_sentences_and_questions_are_read_from_tables(tmp_path):
-    pairs = [{"premise": "A dog ran.", "hypothesis": "It ran.", "label": label} for label in ("entailment", "neutral")]
-    assert SnliReader(written(tmp_path, "parquet", pairs)).load()["dev"]["label"] == ["entailment", "neutral"]
-    texts = [{"text": "a fine film", "label": 4}]
-    splits = Sst5Reader(written(tmp_path, "csv", texts), phrases="long", long=4).load()
-    for split in ("train", "test"):  # there are no phrases, so a short sentence is trained on, too
-        assert splits[split]["tokens"] == [["a", "fine", "film"]]
-    question = {"id": "q", "title": "t", "context": "Ida sang in Oslo.", "question": "Who sang?",
-                "answers": {"text": ["Ida"], "answer_start": [0]}}  # fmt: skip
-    read = SquadReader(written(tmp_path, "parquet", [question])).load()["test"]
-    assert read[0]["answers"] == ["Ida"]
-
-
 def test_a_file_that_is_no_table_is_one_line_that_names_it(tmp_path):
     (tmp_path / "all.parquet").write_bytes(b"PAR1 and nothing else")
     with pytest.raises(UserError, match="all.parquet: cannot be read as parquet"):
         NerReader(dict.fromkeys(("train", "dev", "test"), str(tmp_path / "all.parquet"))).load()
-    data = written(tmp_path, "csv", ROWS) | {"dev": str(tmp_path / "dev.iob2")}
+    data = lines(tmp_path, *ROWS) | {"dev": str(tmp_path / "dev.iob2")}
     with pytest.raises(UserError, match="all splits must be tables"):
         NerReader(data).load()
     (tmp_path / "uneven.jsonl").write_text(json.dumps({"tokens": ["a", "b"], "tags": ["O"]}) + "\n")
@@ -166,9 +130,9 @@ def test_numbers_of_tags_have_names(tmp_path, ending, rows):
         NerReader(data).load()
 
 
-def test_text_of_a_table_is_cut_as_that_of_predict(tmp_path):
+def test_text_of_a_table_is_cut_as_that_of_predict_and_trained_on_though_it_has_no_phrases(tmp_path):
     text = "It's a well-made film, -LRB-isn't it-RRB-?"
-    reader = Sst5Reader(lines(tmp_path, {"text": text, "label": 3.0}), phrases="sentences")
+    reader = Sst5Reader(lines(tmp_path, {"text": text, "label": 3.0}), phrases="long", long=40)
     assert reader.load()["train"].to_list() == [{**reader.from_text(text=text), "label": 3}]
 
 
@@ -236,14 +200,6 @@ def test_tags_are_a_table_or_columns_and_questions_a_table_or_the_release_by_the
         {"id": "q", "question": "Who sang?", "answers": [{"text": "Ida", "answer_start": 0}]}]}]}  # fmt: skip
     for content in ([ASKED], {"data": [release]}):
         assert SquadReader(lines(tmp_path, content, ending="json")).load()["test"][0]["answers"] == ["Ida"]
-
-
-@pytest.mark.parametrize("reader", [SrlReader, CorefReader])
-def test_conll_2012_is_no_table(tmp_path, reader):
-    with pytest.raises(
-        UserError, match=r"all\.jsonl: this task reads CoNLL-2012 columns, not tables; see docs/data.md"
-    ):
-        reader(lines(tmp_path, *ROWS)).load()
 
 
 @pytest.mark.parametrize(

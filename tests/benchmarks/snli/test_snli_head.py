@@ -87,14 +87,6 @@ def test_scores_equal_the_equations_pair_by_pair(elmo):
     torch.testing.assert_close(scores.loss, -picked.mean())
 
 
-def test_raw_pairs_have_no_loss_and_get_a_label_each():
-    model = head().eval()
-    scores = run(model, embedded([3, 2]), embedded([2, 1]))
-    assert scores.loss is None
-    logits = torch.tensor([[0.0, 3.0, 1.0], [2.0, 1.0, 0.0]])
-    assert model.decode(scores._replace(logits=logits), Batch([], {}, {})) == ["neutral", "entailment"]
-
-
 def test_dropout_is_on_in_training_alone():
     model, premise, hypothesis = head(), embedded([3]), embedded([2])
     one, two = (run(model.train(), premise, hypothesis).logits for _ in range(2))

@@ -46,7 +46,8 @@ def test_tsv_json_lines_and_the_hub_give_the_same_rows(data, on_hub, capsys):
     assert [row["label"] for row in rows] == ["entailment", "contradiction", "neutral"]
     assert rows[0]["premise"] == ["A", "stoker", "'s", "cat", "is", "n't", "in", "the", "well-lit", "room", "."]
     assert capsys.readouterr().err.count("left out 1 pairs without a gold label") == 3
-    assert SnliReader(data(jsonl(), jsonl(), jsonl(), ".jsonl")).load()["train"].to_list() == rows
+    assert SnliReader(data(jsonl() + "\n", jsonl(), jsonl(), ".jsonl")).load()["train"].to_list() == rows
+    assert SnliReader(data(tsv() + "\n")).load()["train"].to_list() == rows  # an empty line is skipped
 
     features = Features(premise=Value("string"), hypothesis=Value("string"), label=ClassLabel(names=list(LABELS)))
     columns = {
@@ -132,23 +133,6 @@ def test_raw_pairs_that_are_none(raw):
         SnliReader({}).from_text(**raw)
 
 
-# Vocabularies and batches.
-
-
-def test_vocabularies_come_from_train_alone(data):
-    reader = SnliReader(data(dev=tsv([("neutral", "Zebras", "zebras")])), lower=True, min_count=2)
-    reader.load()
-    words = reader.vocabularies["words"]
-    assert {"cat", "room", "a", "."} <= set(words.items)
-    assert "zebras" not in words
-    assert "tall" not in words  # once
-    assert "A" not in words
-    assert reader.vocabularies["labels"].items == list(LABELS)
-    cased = SnliReader(data())
-    cased.load()
-    assert {"A", "a", "tall"} & set(cased.vocabularies["words"].items) == {"A", "tall"}
-
-
 # Faults.
 
 HEADER = "gold_label\tsentence1\tsentence2\n"
@@ -192,12 +176,6 @@ def test_broken_json_lines_are_named_with_their_line(data, line, words):
     with pytest.raises(UserError, match=words) as error:
         SnliReader(place).load()
     assert (error.value.path, error.value.line) == (Path(place["folder"], "train.jsonl"), 5)
-
-
-def test_empty_lines_are_skipped(data):
-    rows = SnliReader(data()).load()["train"].to_list()
-    for text, ending in ((tsv() + "\n", ".tsv"), (jsonl() + "\n", ".jsonl")):
-        assert SnliReader(data(text, text, text, ending)).load()["train"].to_list() == rows
 
 
 @pytest.mark.parametrize(
