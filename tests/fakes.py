@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from elmo_bench.layers.source import Sentences
 from elmo_bench.nn.packing import padded
+from elmo_bench.task import Embedded
 
 
 class Table(nn.Module):
@@ -17,6 +18,12 @@ class Table(nn.Module):
     def __init__(self, vectors: Tensor):
         super().__init__()
         self.table = nn.Embedding.from_pretrained(vectors, freeze=True)
+
+
+def embedded(*lengths: int, size: int = 6, elmo: int = 0, extra: int = 0) -> Embedded:
+    """Random vectors of sentences, with `extra` columns of padding; what stands at padding is noise."""
+    mask = torch.arange(max(lengths) + extra) < torch.tensor(lengths).unsqueeze(1)
+    return Embedded(torch.randn(*mask.shape, size), torch.randn(*mask.shape, elmo) if elmo else None, mask)
 
 
 class FakeBiLM:

@@ -12,9 +12,16 @@ import pytest
 import torch
 
 from elmo_bench.bilm import BiLM
+from elmo_bench.configuration import schema
+from elmo_bench.configuration.keys import fields
+from elmo_bench.configuration.schema import ElmoConfig
+from elmo_bench.embedding.representation import Elmo
 from elmo_bench.layers.bilm import BilmLayers
-from elmo_bench.layers.cache import ActivationCache
+from elmo_bench.layers.cache import ActivationCache, open_source
 from elmo_bench.layers.source import frozen_layers
+from elmo_bench.running.data import stored_layers
+from elmo_bench.system.errors import UserError
+from elmo_bench.task import Tokens
 from tests import tiny_bilm
 from tests.conftest import PATIENCE
 from tests.damage import flipped
@@ -273,3 +280,125 @@ def test_eight_processes_write_each_sentence_once_and_read_the_same_layers(bilm,
     assert len(cache.shards.places) == 200
     assert sum(path.stat().st_size for path in cache.folder.glob("*.bin")) == 200 * cache.blocks.nbytes(2)
     assert torch.equal(cache.layers(sentences), frozen_layers(bilm, sentences))
+
+
+# From a `bilm:` block to a source or its cache.
+
+
+PAIR = [["the", "cat"], ["sat"]]
+
+
+@pytest.fixture
+def block(tmp_path):
+    """As a file in conf/bilm, its own keys last."""
+    tiny_bilm.exported(tmp_path)
+    common = {"_target_": "elmo_bench.layers.bilm.BilmLayers", "name": "custom", "tuned": False, "cache": True}
+    own = {"options": str(tmp_path / "options.json"), "weights": str(tmp_path / "weights.hdf5"), "state": "zero"}
+    return {**common, "download": None, "maker": None, "like": None, **own}
+
+
+def test_the_page_names_the_source_and_gives_its_arguments(block):
+    source = open_source(block)
+    assert isinstance(source, BilmLayers)
+    assert (source.module.state, source.settings["state"]) == ("zero", "zero")
+    expected = BiLM.from_files(block["options"], block["weights"], "zero").layers(PAIR)
+    torch.testing.assert_close(source.layers(PAIR), expected, rtol=0, atol=0)
+    other = open_source({"_target_": "tests.fakes.FakeBiLM", "name": "fake", "seed": 4})
+    torch.testing.assert_close(other.layers(PAIR), FakeBiLM(seed=4).layers(PAIR), rtol=0, atol=0)
+
+
+def test_a_cache_is_made_where_it_is_asked_for_and_the_source_allows_it(block, tmp_path):
+    cache = open_source(block, cache_root=tmp_path, cached=True)
+    assert isinstance(cache, ActivationCache)
+    assert cache.folder.parent == tmp_path / "activations"
+    assert isinstance(open_source(block, cache_root=tmp_path), BilmLayers)
+    assert isinstance(open_source({**block, "state": "carry"}, cache_root=tmp_path, cached=True), BilmLayers)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"wieghts": 3}, r"bilm.wieghts: elmo_bench\S+BilmLayers takes no such argument; did you mean weights\?"),
+        ({"weights": None}, r"bilm=custom names no files: give bilm.weights=..., or set elmo.where=none"),
+        ({"state": "cold"}, "state is 'cold'"),
+        ({"weights": "/nowhere"}, "/nowhere: no such file"),
+        ({"_target_": "elmo_bench.layers.bilm.Nothing"}, r"bilm._target_=elmo_bench.layers.bilm.Nothing: .*no such"),
+        ({"_target_": "elmo_bench.nowhere.BilmLayers"}, r"bilm._target_=\S+: there is no such class"),
+        ({"_target_": "elmo_bench.layers.cache.open_source"}, "not a class"),
+        ({"_target_": None}, "there is no such class"),
+    ],
+)
+def test_what_cannot_be_meant_ends_in_one_line(block, changes, message):
+    with pytest.raises(UserError, match=message) as raised:
+        open_source({**block, **changes})
+    assert "\n" not in str(raised.value)
+
+
+def test_a_class_of_ones_own_has_its_arguments_as_keys():
+    own = schema.source_schema({"_target_": "tests.fakes.FakeBiLM", "name": "fake"})
+    assert fields(own)["seed"].default == 0
+    assert "like" not in fields(own)
+    block = own.model_validate({"_target_": "tests.fakes.FakeBiLM", "name": "fake", "seed": 4})
+    assert open_source(block).layers(PAIR).equal(FakeBiLM(seed=4).layers(PAIR))
+    with pytest.raises(UserError, match="bilm._target_=tests.fakes.Nothing: there is no such class"):
+        schema.source_schema({"_target_": "tests.fakes.Nothing"})
+
+
+# A model that reads one layer has just that one stored.
+
+
+SHORT = [["the", "cat", "sat"], ["a"], ["it", "rained"]]
+SPLITS = {"train": [{"tokens": sentence} for sentence in SHORT]}
+
+
+class Doubled(FakeBiLM):
+    """A source whose layer 0 repeats a vector, as a biLM's does."""
+
+    doubled_first_layer = True
+
+    def _row(self, sentence):
+        row = super()._row(sentence)
+        half = self.width // 2
+        row[0, :, half:] = row[0, :, :half]
+        return row
+
+
+def stored(source, folder, layers):
+    found = stored_layers(ActivationCache(source, folder), SPLITS, ("tokens",), "", layers)  # type: ignore[arg-type]
+    return found["train"]
+
+
+def elmo_of(source, cache, layers):
+    """ELMo_k at the input, with the layers read from the cache ahead of the batch."""
+    elmo = Elmo(source, ElmoConfig(layers=layers, dropout=0.0, layer_norm="token"))
+    mask = torch.tensor([[True] * len(s) + [False] * (3 - len(s)) for s in SHORT])
+    read = cache.read([[sentence] for sentence in SHORT])
+    return elmo(Tokens(torch.zeros(3, 3, dtype=torch.long), None, SHORT, mask, layers=read))["input"]
+
+
+@pytest.mark.parametrize("source", [FakeBiLM(), Doubled()], ids=["all layers alike", "layer 0 doubled"])
+@pytest.mark.parametrize("layers", ["last", 0, 1])
+def test_the_vectors_are_those_that_all_stored_layers_give(source, layers, tmp_path):
+    one, whole = stored(source, tmp_path / "one", layers), stored(source, tmp_path / "all", "all")
+    assert torch.equal(elmo_of(source, one, layers), elmo_of(source, whole, layers))
+    halved = source.doubled_first_layer and layers == 0
+    assert one.blocks.nbytes(1) == source.width * 2 // (2 if halved else 1) < whole.blocks.nbytes(1)
+    assert (one.n_layers, one.width) == (whole.n_layers, whole.width)  # what the model and the record speak of
+
+
+def test_each_layer_has_a_folder_and_what_is_stored_whole_is_read(tmp_path):
+    source = FakeBiLM()
+    folders = {stored(source, tmp_path, layers).folder for layers in ("last", 0, 1)}
+    assert len(folders) == 3
+    whole = stored(source, tmp_path, "all")
+    assert stored(source, tmp_path, "last").folder == whole.folder
+    assert stored(source, tmp_path / "elsewhere", [0.5, 0.5, 0.0]).layer is None  # a mix of two needs them
+
+
+def test_before_much_is_written_the_way_to_write_less_is_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("elmo_bench.layers.cache.SMALL", 0)
+    monkeypatch.setattr("elmo_bench.layers.cache.LARGE", 1)
+    stored(FakeBiLM(), tmp_path, "all")
+    assert "with elmo.layers=last, or one layer's number, only that layer is stored" in capsys.readouterr().err
+    stored(FakeBiLM(), tmp_path, "last")
+    assert "elmo.layers" not in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """What a process that we start imports: this very code, and nothing that the current folder holds."""
 
 import os
+import platform
 import shlex
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 from elmo_bench.running import ranks
 from elmo_bench.speed.measuring import in_own_process
 from elmo_bench.sweeps import local
+from elmo_bench.system import machine
 from tests.conftest import PATIENCE, ROOT
 
 SCORE = ("score", "task=sst5", "gold=gold", "predictions=gold")
@@ -81,3 +83,28 @@ def test_ranks_and_measurements_are_started_like_jobs(tmp_path, monkeypatch):
         with pytest.raises(FileNotFoundError):
             start()
     assert started == [[sys.executable, "-P", *local.TRAIN[2:-2]]] * 2
+
+
+# What a process asks of the machine.
+
+
+WHERE = """
+import ctypes
+from elmo_bench.system import machine
+{keep}
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+place = libc.malloc(ctypes.c_size_t(16 << 20))
+for line in open("/proc/self/maps"):
+    first, last = (int(end, 16) for end in line.split()[0].split("-"))
+    if first <= place < last:
+        print("[heap]" in line)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of glibc")
+@pytest.mark.parametrize(("keep", "kept"), [("", "False"), ("machine.keep_freed_memory()", "True")])
+def test_large_arrays_come_from_memory_that_is_kept(keep, kept):
+    command = [sys.executable, "-c", WHERE.format(keep=keep)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=machine.ROOT)
+    assert done.stdout.strip() == kept

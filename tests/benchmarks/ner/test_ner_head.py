@@ -13,15 +13,9 @@ from elmo_bench.text.batching import pad
 from elmo_bench.text.tags import labels
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.ner.head import NerHead
+from tests.fakes import embedded
 
 TAGS = {"labels": Vocabulary(labels(["LOC", "ORG", "PER"], "bioes"), special=False)}
-
-
-def embedded(lengths: list[int], size: int = 12, elmo: int = 0) -> Embedded:
-    """Random vectors, with zeros beyond each sentence."""
-    mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
-    x = torch.randn(*mask.shape, size) * mask.unsqueeze(2)
-    return Embedded(x, torch.randn(*mask.shape, elmo) if elmo else None, mask)
 
 
 def run(head: NerHead, text: Embedded, gold: Tensor | None = None):
@@ -32,7 +26,7 @@ def run(head: NerHead, text: Embedded, gold: Tensor | None = None):
 
 
 def test_the_loss_is_the_mean_over_sentences_or_their_sum():
-    text, gold, losses = embedded([4, 2, 6]), torch.zeros(3, 6, dtype=torch.int64), {}
+    text, gold, losses = embedded(4, 2, 6, size=12), torch.zeros(3, 6, dtype=torch.int64), {}
     for loss in ("mean", "sum"):
         torch.manual_seed(8)
         losses[loss] = run(NerHead(12, 0, TAGS, hidden=(5,), dropout=0.0, loss=loss), text, gold)[0].loss
@@ -44,7 +38,7 @@ def test_the_loss_is_the_mean_over_sentences_or_their_sum():
 def test_elmo_at_the_output_reaches_the_scores_past_the_rnn():
     torch.manual_seed(2)
     head = NerHead(12, 6, TAGS, hidden=(7, 5)).eval()
-    text = embedded([4], elmo=6)
+    text = embedded(4, size=12, elmo=6)
     assert text.elmo is not None
     one, _ = run(head, text)
     changed = text.elmo.clone()
@@ -63,7 +57,7 @@ def test_predictions_are_iob2_whatever_the_scheme_learned():
         names = head.labels
         wanted = ["B-PER", "E-PER", "S-PER", "O"] if scheme == "bioes" else ["B-PER", "I-PER", "B-PER", "O"]
         emissions = 9.0 * nn.functional.one_hot(torch.tensor([[names.index(tag) for tag in wanted]]), len(names))
-        scores, _ = run(head, embedded([4], 4))
+        scores, _ = run(head, embedded(4, size=4))
         predictions = head.decode(scores._replace(emissions=emissions.float()), Batch([], {}, {}))
         assert predictions == [["B-PER", "I-PER", "B-PER", "O"]]
 
@@ -100,7 +94,7 @@ def test_repeated_words_of_all_lengths_are_encoded_as_if_each_were_alone(dropout
 
 def test_bilstm_is_zero_at_padding():
     """What it is at words, the equations of SNLI and SST-5 say."""
-    text = embedded([5, 2, 1], 4)
+    text = embedded(5, 2, 1, size=4)
     assert not BiLSTM(4, 3)(text.x, text.mask)[~text.mask].any()
 
 

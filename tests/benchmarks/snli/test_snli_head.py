@@ -8,14 +8,9 @@ from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.snli.head import SnliHead, SnliScores
 from tasks.snli.metric import LABELS
+from tests.fakes import embedded
 
 VOCABULARIES = {"labels": Vocabulary(LABELS, special=False)}
-
-
-def embedded(lengths: list[int], size: int = 6, elmo: int = 0, extra: int = 0) -> Embedded:
-    """Random vectors, with `extra` columns of padding; what stands at padding is noise."""
-    mask = torch.arange(max(lengths) + extra) < torch.tensor(lengths).unsqueeze(1)
-    return Embedded(torch.randn(*mask.shape, size), torch.randn(*mask.shape, elmo) if elmo else None, mask)
 
 
 def head(elmo: int = 0, **options) -> SnliHead:
@@ -76,7 +71,7 @@ def plain_esim(model: SnliHead, p: Tensor, h: Tensor, p_elmo: Tensor | None, h_e
 def test_scores_equal_the_equations_pair_by_pair(elmo):
     """So neither the padding, which is noise, nor the other pairs matter."""
     model = head(elmo).eval()
-    premise, hypothesis = embedded([4, 1, 7], elmo=elmo, extra=2), embedded([2, 5, 3], elmo=elmo)
+    premise, hypothesis = embedded(4, 1, 7, elmo=elmo, extra=2), embedded(2, 5, 3, elmo=elmo)
     scores = run(model, premise, hypothesis, [0, 2, 1])
     for i, (s, t) in enumerate([(4, 2), (1, 5), (7, 3)]):
         sides = [text.elmo[i, :n] if text.elmo is not None else None for text, n in ((premise, s), (hypothesis, t))]
@@ -88,7 +83,7 @@ def test_scores_equal_the_equations_pair_by_pair(elmo):
 
 
 def test_dropout_is_on_in_training_alone():
-    model, premise, hypothesis = head(), embedded([3]), embedded([2])
+    model, premise, hypothesis = head(), embedded(3), embedded(2)
     one, two = (run(model.train(), premise, hypothesis).logits for _ in range(2))
     assert not torch.equal(one, two)
     one, two = (run(model.eval(), premise, hypothesis).logits for _ in range(2))
@@ -97,7 +92,7 @@ def test_dropout_is_on_in_training_alone():
 
 
 def test_l2_weighs_the_matrices_and_training_alone():
-    model, premise, hypothesis = head(l2=0.01, dropout=0.0), embedded([3]), embedded([2])
+    model, premise, hypothesis = head(l2=0.01, dropout=0.0), embedded(3), embedded(2)
     plain = run(model.eval(), premise, hypothesis, [0]).loss
     with_penalty = run(model.train(), premise, hypothesis, [0]).loss
     assert plain is not None

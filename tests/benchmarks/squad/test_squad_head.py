@@ -11,15 +11,11 @@ from elmo_bench.nn.encoders import BiGRU
 from elmo_bench.task import Batch, Embedded
 from tasks.squad.head import SquadHead, SquadScores, best_spans, log_probabilities
 from tasks.squad.reader import SquadReader
+from tests.fakes import embedded
 
 
 def masks(*lengths: int, extra: int = 0) -> Tensor:
     return torch.arange(max(lengths) + extra) < torch.tensor(lengths).unsqueeze(1)
-
-
-def embedded(*lengths: int, size: int = 6, elmo: int = 0) -> Embedded:
-    mask = masks(*lengths)
-    return Embedded(torch.randn(*mask.shape, size), torch.randn(*mask.shape, elmo) if elmo else None, mask)
 
 
 def similarity(layer, x: Tensor, y: Tensor) -> float:
