@@ -14,9 +14,7 @@ from elmo_bench.configuration import pages, schema
 from elmo_bench.identity import settings
 from elmo_bench.identity.missing import check_files
 from elmo_bench.running.build import build
-from elmo_bench.running.data import Data
 from elmo_bench.system import places
-from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Tokens
 from elmo_bench.text.part import Part
 from elmo_bench.text.vocabulary import Vocabulary
@@ -188,6 +186,13 @@ def test_predictions_are_json_as_of_each_row_alone_and_the_metric_takes_them(tas
     assert all(isinstance(value, float) and 0 <= value <= 100 for value in scores.values())
 
 
+def test_a_batch_has_gold_labels_where_all_rows_have_them(task, loaded):
+    _, reader, splits = loaded
+    raw = reader.from_text(**importlib.import_module(f"tasks.{task}").EXAMPLES[0])
+    row, features = splits["train"][0], reader.collate([raw]).labels.keys()
+    assert reader.collate([row, raw]).labels.keys() == features < reader.collate([row]).labels.keys()
+
+
 def test_a_reader_with_restored_vocabularies_makes_the_same_batches(task, loaded):
     run, reader, splits = loaded
     other = instantiate(run.task.reader)
@@ -197,17 +202,3 @@ def test_a_reader_with_restored_vocabularies_makes_the_same_batches(task, loaded
     for one, two in zip(reader.collate(rows).texts.values(), other.collate(rows).texts.values(), strict=True):
         assert torch.equal(one.words, two.words)
         assert one.sentences == two.sentences
-
-
-def test_raw_text_that_makes_no_row_is_refused(task, loaded):
-    _, reader, _ = loaded
-    with pytest.raises(UserError):
-        reader.from_text()
-
-
-def test_every_row_is_in_one_batch_of_an_epoch(task, loaded):
-    run, reader, splits = loaded
-    data = Data(run.task.batch, run.seed, reader, splits)
-    sampler = data.sampler(data.lengths["train"])
-    for epoch in (0, 1):
-        assert sorted(i for batch in sampler.batches(epoch) for i in batch) == list(range(len(splits["train"])))

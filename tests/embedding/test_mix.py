@@ -82,7 +82,7 @@ def test_token_normalisation_does_not_depend_on_the_batch_and_paper_does(batch):
 @pytest.mark.parametrize(
     "wrong", [{"layers": 3}, {"layers": -1}, {"layers": [0.5, 0.5]}, {"layers": "first"}, {"layer_norm": "batch"}]
 )
-def test_wrong_options_are_named(wrong):
+def test_wrong_options_of_the_mix_are_named(wrong):
     with pytest.raises(UserError, match=next(iter(wrong))):
         ScalarMix(3, **wrong)
 

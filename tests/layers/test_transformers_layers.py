@@ -306,7 +306,7 @@ def test_an_unknown_pooling_and_a_missing_package_end_in_one_line(folder, monkey
         TransformersLayers(folder)
 
 
-def test_a_string_is_no_sentence(folder):
+def test_a_string_is_no_sentence_of_pieces(folder):
     with pytest.raises(TypeError, match="list of tokens"):
         TransformersLayers(folder).layers(["ba lu"])
 

@@ -60,7 +60,7 @@ def test_weights_that_are_damaged_or_do_not_fit_are_replaced(block):
     assert UntrainedBilm(block).recipe() != recipe
 
 
-def test_missing_options_are_named(block, tmp_path):
+def test_a_missing_file_of_sizes_is_named(block, tmp_path):
     (tmp_path / "own.json").unlink()
     with pytest.raises(UserError, match="own.json"):
         UntrainedBilm(block).make()

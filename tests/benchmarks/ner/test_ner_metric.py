@@ -174,7 +174,7 @@ def test_score_reads_four_columns_docstart_and_compressed_files(tmp_path):
         ("a\nb\n\nc\n", 1, "column"),
     ],
 )
-def test_files_that_do_not_fit_are_named_with_their_line(tmp_path, predicted, line, words):
+def test_columns_of_tags_that_do_not_fit_are_named_with_their_line(tmp_path, predicted, line, words):
     gold = tmp_path / "gold"
     gold.write_text("a O\nb B-PER\n\nc O\n")
     (tmp_path / "predicted").write_text(predicted)

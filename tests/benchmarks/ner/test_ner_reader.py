@@ -79,16 +79,6 @@ def test_vocabularies_come_from_train_alone_and_leave_rare_words_unknown(data):
     assert {"Roma", "roma", "Ida"} <= set(cased.vocabularies["words"].items)
 
 
-def test_collate(data):
-    reader = NerReader(data())
-    splits = reader.load()
-    batch = reader.collate(splits["train"].to_list())
-    assert batch.texts["tokens"].chars.shape == (2, 5, 5)
-    labels = reader.vocabularies["labels"].items
-    assert [labels[i] for i in batch.labels["tags"][0]] == ["B-PER", "E-PER", "O", "O", "S-LOC"]
-    assert batch.labels["tags"][1].tolist()[2:] == [0, 0, 0]
-
-
 def test_a_type_that_train_lacks_is_kept_in_the_row_and_o_in_the_loss(data):
     reader = NerReader(data())
     (row,) = reader.load()["test"].to_list()
@@ -128,7 +118,7 @@ def test_raw_text_that_is_none(raw):
         ("Ida\tS-PER\n\nin\tO\nBell\tB-PER\n", 4, "does not follow"),
     ],
 )
-def test_malformed_files_are_named_with_their_line(data, train, line, words):
+def test_tags_of_no_scheme_are_named_with_their_line(data, train, line, words):
     place = data(train)
     with pytest.raises(UserError, match=words) as error:
         NerReader(place).load()

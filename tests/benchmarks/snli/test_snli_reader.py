@@ -116,15 +116,6 @@ def test_every_real_pair_is_read(data_root):
     assert all(pair.premise and pair.hypothesis for part in pairs.values() for pair in part)
 
 
-def test_from_text_cuts_as_load_does(data):
-    reader = SnliReader(data())
-    row = reader.load()["train"][0]
-    _, premise, hypothesis = PAIRS[0]
-    raw = reader.from_text(premise=premise, hypothesis=hypothesis, id=3)
-    assert raw == {"premise": row["premise"], "hypothesis": row["hypothesis"]}
-    assert reader.collate([raw]).labels == {}
-
-
 @pytest.mark.parametrize(
     "raw", [{}, {"premise": "a"}, {"premise": "a", "hypothesis": ""}, {"premise": ["a"], "hypothesis": "b"}]
 )
@@ -186,7 +177,7 @@ def test_broken_json_lines_are_named_with_their_line(data, line, words):
         (None, "no split validation, test"),
     ],
 )
-def test_hub_faults_are_one_line(on_hub, columns, words):
+def test_pairs_of_the_hub_that_do_not_fit_are_one_line(on_hub, columns, words):
     good = Dataset.from_dict(columns or {"premise": ["a"], "hypothesis": ["b"], "label": [0]})
     names = ("train", "validation", "test") if columns else ("train",)
     on_hub(DatasetDict(dict.fromkeys(names, good)))

@@ -8,7 +8,6 @@ import pytest
 from datasets import Dataset, DatasetDict
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.text.tokens import lengths, sentences
 from tasks.squad.paragraphs import Paragraph, Question, chosen, parted, read
 from tasks.squad.reader import SquadReader, window
 
@@ -103,13 +102,6 @@ def test_a_batch(folder):
     assert asked.parts is None
     assert batch.labels["span"].tolist() == [[8, 8], [2, 3]]
     assert reader.collate([rows[0], reader.from_text(context="x y", question="z")]).labels == {}
-
-
-def test_a_shared_paragraph_is_cached_once(folder):
-    splits = make(folder).load()
-    read = list(sentences(splits.values(), SquadReader.fields))
-    assert len(read) == len({tuple(sentence) for sentence in read}) == 12  # six of contexts, six questions
-    assert lengths(splits["train"], SquadReader.fields) == [28, 28, 28, 8, 5, 5]
 
 
 def test_words_and_characters_by_number(folder):
@@ -215,7 +207,7 @@ def test_bad_files_are_named_with_the_id(folder, content, words):
     assert "\n" not in str(caught.value)
 
 
-def test_what_else_a_user_can_get_wrong(folder):
+def test_files_that_are_missing_or_no_text_are_named(folder):
     with pytest.raises(UserError, match=r"nowhere\.json: no such file"):
         make(folder, data={"test": "nowhere.json"}).load()
     with pytest.raises(UserError, match=r"no file is named for test"):

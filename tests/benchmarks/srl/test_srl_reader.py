@@ -96,13 +96,6 @@ def test_batches(data):
     assert [labels[i] for i in batch.labels["tags"][1]] == ["B-ARG0", "B-V", "O", "O", "O", "O"]
 
 
-def test_a_role_that_training_lacks_is_no_argument_in_the_loss(data):
-    reader = SrlReader(data(dev=("(ARG0*", "(ARG9*")))
-    row = rows_of(reader, "dev")[3]
-    assert row["tags"] == [["B-ARG9", "B-V"]]
-    assert reader.collate([row]).labels["tags"][0, 0] == 0
-
-
 def test_raw_text_with_its_predicates(data):
     reader = SrlReader(data())
     reader.load()
@@ -125,7 +118,7 @@ def test_raw_text_with_its_predicates(data):
      {"text": "a b", "predicates": [-1]}, {"text": "a b", "predicates": [True]}, {"text": "a b", "predicates": 1},
      {"text": "a b", "predicates": [1, 1]}, {"text": "a b", "predicates": [1], "lemmas": []}],
 )  # fmt: skip
-def test_raw_text_that_is_none(data, raw):
+def test_predicates_that_do_not_fit_their_text_are_refused(data, raw):
     with pytest.raises(UserError):
         SrlReader(data()).from_text(**raw)
 

@@ -67,16 +67,6 @@ def test_training_may_stop_after_some_sentences(folder):
         reader(folder, sentences=0)
 
 
-def test_batches_hold_labels_where_all_rows_have_one(folder):
-    loaded = reader(folder, phrases="sentences", lower=True)
-    splits = loaded.load()
-    batch = loaded.collate([splits["train"][i] for i in range(3)])
-    assert batch.labels["label"].tolist() == [3, 1, 4]
-    assert batch.texts["tokens"].sentences[1] == ["(", "Bleak", ")"]
-    assert batch.texts["tokens"].words[2, 0] == loaded.vocabularies["words"]["a"]
-    assert loaded.collate([splits["train"][0], loaded.from_text(text="Fine")]).labels == {}
-
-
 def test_escapes_may_stay(folder):
     kept = reader(folder, phrases="sentences", unescape=False).load()["train"]
     assert kept[1]["tokens"] == ["-LRB-", "Bleak", "-RRB-"]
