@@ -398,7 +398,7 @@ class Data(Command):
         known = pages.load()
         models = Path(self.models_root or places.ROOT / "models")
         roots = {
-            "data_root": Path(self.data_root or os.environ.get("DATA_ROOT") or places.MADE),
+            "data_root": Path(self.data_root or os.environ.get("DATA_ROOT") or places.DATA),
             "models_root": models,
             "vectors_root": Path(self.vectors_root or os.environ.get("VECTORS_ROOT") or models / "vectors"),
         }
@@ -429,7 +429,7 @@ class Data(Command):
         self._tell_next(chosen, roots["data_root"])
 
     def _tell_next(self, chosen: Any, data_root: Path) -> None:
-        root = "" if data_root == places.MADE else f" data_root={data_root}"
+        root = "" if data_root == places.DATA else f" data_root={data_root}"
         for task in sorted({task for page in chosen.values() for task in page.tasks}):
             pages = [page for page in chosen.values() if task in page.tasks and self.scale in page.scales]
             templates = [page.settings for page in pages if page.settings and self.scale == "paper"]

@@ -45,7 +45,7 @@ def register() -> None:
     OmegaConf.register_new_resolver("conf", lambda name: str(places.CONF / name), replace=True)
     OmegaConf.register_new_resolver("cache", _cache, replace=True)
     OmegaConf.register_new_resolver("shipped", lambda root, name: str(places.shipped(root, name)), replace=True)
-    OmegaConf.register_new_resolver("made", places.made, replace=True)
+    OmegaConf.register_new_resolver("made", places.default_data, replace=True)
     OmegaConf.register_new_resolver("arm", _by_arm, replace=True)
     OmegaConf.register_new_resolver("last", lambda path, name: Path(path).name if path else name, replace=True)
     OmegaConf.register_new_resolver("packaged", lambda *path: str(places.packaged(*path)), replace=True)

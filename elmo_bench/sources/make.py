@@ -1,7 +1,7 @@
 """The files of a data set, made of its sources: complete, with the digests of conf/data, or not at all.
 
-Data that may not be fetched are counted: whether what the user got is whole. The licences are shown and written down
-before anything else is.
+Data that may not be fetched are counted, to tell whether the user's copy is complete. The licences are shown and
+written before anything else.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HEAD = "The data sets in this folder, their sources and licences. Keep this file
 def with_needed(
     chosen: Mapping[str, DataSet], known: Mapping[str, DataSet], roots: Mapping[str, Path], places: SourcePlaces
 ) -> dict[str, DataSet]:
-    """The chosen data sets, behind those of whose files one of them is made, if these files are not here."""
+    """The chosen data sets, after those whose files they are made of, if these files are not here."""
     wanted = [page for page in chosen.values() if not is_made(page, roots[page.root])]
     absent = [one for page in wanted for one in page.sources.values() if one.is_made and not made_folder(one, places)]
     needed = {name: page for source in absent for name, page in makers(known, source).items()}
@@ -42,7 +42,7 @@ def with_needed(
 
 
 def made_or_checked(page: DataSet, root: Path, places: SourcePlaces) -> str:
-    """Makes a data set, unless it is there or has to be given, and says which. Raises `UserError` as `make`."""
+    """Makes a data set, unless it is there or has to be given, and says which."""
     if page.given is not None:
         check_given(page.given, root)
     elif not is_made(page, root):
@@ -78,20 +78,15 @@ def make(page: DataSet, root: Path, places: SourcePlaces) -> None:
         places: where the sources come from.
     """
     folders = {name: obtain(source, places) for name, source in page.sources.items()}
-    if page.convert is not None:
-        _write_texts(page, root, get_object(code.located(page.convert))(folders))
-    for name, origin in page.copied.items():
-        source, _, path = origin.partition("/")
-        _copy(folders[source] / path, root / name, page.files.get(name))
-
-
-def _write_texts(page: DataSet, root: Path, texts: Mapping[str, str]) -> None:
-    """Writes the files once all of them are known to be right."""
+    texts = {} if page.convert is None else get_object(code.located(page.convert))(folders)
     contents = {name: text.encode() for name, text in texts.items()}
-    for name, content in contents.items():
+    for name, content in contents.items():  # nothing is written before all of them are known to be right
         _compare(root / name, hashlib.sha256(content).hexdigest(), page.files[name])
     for name, content in contents.items():
         write_bytes(root / name, lzma.compress(content) if name.endswith(".xz") else content)
+    for name, origin in page.copied.items():
+        source, _, path = origin.partition("/")
+        _copy(folders[source] / path, root / name, page.files.get(name))
 
 
 def _copy(source: Path, target: Path, digest: str | None) -> None:
@@ -136,9 +131,7 @@ def check_given(given: Given, root: Path) -> None:
         if not path.exists():
             raise UserError(f"missing. {given.get}", path)
         found = count(path)
-        if wrong := [
-            f"{number:,} {unit} (not {found[unit]:,})" for unit, number in expected.items() if found[unit] != number
-        ]:
+        if wrong := [f"{n:,} {unit} (not {found[unit]:,})" for unit, n in expected.items() if found[unit] != n]:
             raise UserError(f"expected {', '.join(wrong)}; is this the whole of it?", path)
 
 

@@ -19,7 +19,7 @@ CONF = BROUGHT / "conf"
 # The default folder of the user's own models, data and results: the checkout, or with a wheel the current folder.
 ROOT = PACKAGE.parent if CHECKOUT else Path.cwd()
 # Where `elmo-bench data` writes by default, and the file that it writes there first.
-MADE = ROOT / "data"
+DATA = ROOT / "data"
 LICENCES = "LICENCES"
 
 
@@ -54,9 +54,9 @@ def packaged(package: str, folder: str = "") -> Path:
     return Path(places[0] if places else package, folder)
 
 
-def made() -> str | None:
+def default_data() -> str | None:
     """The default folder of fetched data, if there is one; another folder of that name does not count."""
-    return str(MADE) if (MADE / LICENCES).is_file() else None
+    return str(DATA) if (DATA / LICENCES).is_file() else None
 
 
 def fetching(scale: str, task: str) -> str:

@@ -63,9 +63,9 @@ class Part(NamedTuple):
         digit = 10.0 ** (math.floor(math.log10(share)) - 1)
         return min(float(f"{math.ceil(share / digit) * digit:.2g}"), 1)
 
-    def mend(self, whole: str) -> str:
-        """What to do about training data that lack something; `whole` is the advice for all of the data."""
-        return whole if self.fraction == 1 else "take a larger fraction, or another seed"
+    def mend(self, advice: str) -> str:
+        """What to do about training data that lack something; `advice` is that for all of the data."""
+        return advice if self.fraction == 1 else "take a larger fraction, or another seed"
 
 
 WHOLE = Part()

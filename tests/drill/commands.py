@@ -24,7 +24,7 @@ from elmo_bench.commands.run import Data, Reproduce
 from elmo_bench.layers import shards
 from elmo_bench.records import publishing
 from elmo_bench.sources import pages as data_pages
-from elmo_bench.sources.archives import content_digest
+from elmo_bench.sources.fetch import content_digest
 from elmo_bench.sources.pages import DataSet, Source
 from elmo_bench.sweeps import local
 from elmo_bench.system import children

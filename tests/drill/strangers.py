@@ -17,7 +17,7 @@ import torch
 
 from elmo_bench.configuration.schema import WandbConfig
 from elmo_bench.records import publishing, store, wandb_runs
-from elmo_bench.sources.archives import unpack
+from elmo_bench.sources.fetch import unpack
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.json_text import CHECKSUM, sealed
 from tests.drill import results, scene, warm

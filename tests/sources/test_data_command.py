@@ -14,7 +14,7 @@ from elmo_bench.configuration import schema
 from elmo_bench.configuration.pages import compose
 from elmo_bench.identity.missing import check_files
 from elmo_bench.sources import make, pages
-from elmo_bench.sources.archives import content_digest, unpack
+from elmo_bench.sources.fetch import content_digest, unpack
 from elmo_bench.sources.pages import DataSet, Given, Source
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -254,11 +254,11 @@ def test_a_wrong_argument_ends_in_one_line(run, argument, said):
 
 
 def test_only_a_folder_that_the_command_made_is_taken_by_itself(tmp_path, monkeypatch):
-    monkeypatch.setattr(places, "MADE", tmp_path / "data")
+    monkeypatch.setattr(places, "DATA", tmp_path / "data")
     (tmp_path / "data").mkdir()
-    assert places.made() is None
+    assert places.default_data() is None
     (tmp_path / "data/LICENCES").touch()
-    assert places.made() == str(tmp_path / "data")
+    assert places.default_data() == str(tmp_path / "data")
 
 
 @pytest.mark.slow

@@ -21,14 +21,14 @@ NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 
 
 @contextmanager
-def held(folder: Path, said: str, wait: bool = False) -> Iterator[bool]:
+def held(folder: Path, message: str, wait: bool = False) -> Iterator[bool]:
     """Creates and locks a folder; yields whether it had to wait.
 
     The lock is released when its process ends, however that happens.
 
     Args:
         folder: to be locked.
-        said: where another process holds the lock: the error or, before the wait, a line on stderr.
+        message: where another process holds the lock: the error or, before the wait, a line on stderr.
         wait: until the other process has released it.
     """
     with writing(folder):
@@ -40,8 +40,8 @@ def held(folder: Path, said: str, wait: bool = False) -> Iterator[bool]:
             lock.acquire(timeout=0)
     except Timeout:
         if not wait:
-            raise UserError(said, folder) from None
-        print(said, file=sys.stderr, flush=True)
+            raise UserError(message, folder) from None
+        print(message, file=sys.stderr, flush=True)
         lock.acquire()
         waited = True
     except OSError as error:
