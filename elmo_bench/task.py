@@ -89,7 +89,7 @@ class Reader(Protocol):
     def from_text(self, /, **raw: Any) -> Row:
         """A row without labels from one JSON object of `predict`'s input, which may have further keys.
 
-        "text" is tokenized (`text/raw.py`) and, where a row is a document, split into sentences; "tokens" and
+        "text" is tokenized (`text/tokenizer.py`) and, where a row is a document, split into sentences; "tokens" and
         "sentences" are taken as they are. Raises `UserError` on missing keys.
         """
         ...

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from elmo_bench.configuration.keys import valid
 from elmo_bench.system.errors import UserError, notice
-from elmo_bench.tagging.sentences import KEYS, TaggedFiles, TaggedSentence
+from elmo_bench.tagging.metric import KEYS, TaggedFiles, TaggedSentence
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import tags
 from elmo_bench.text.batching import TextReader
 from elmo_bench.text.columns import with_documents, write_rows
 from elmo_bench.text.part import WHOLE, Part
-from elmo_bench.text.raw import sentence_of
 from elmo_bench.text.source import tables
+from elmo_bench.text.tokenizer import sentence_of
 from elmo_bench.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

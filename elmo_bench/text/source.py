@@ -209,7 +209,7 @@ class DataSource:
 
         Offline at once if the hub does not answer: its clients would retry for half a minute before using the cache.
         """
-        import datasets
+        import datasets.config
         import huggingface_hub.constants
 
         datasets.disable_progress_bars()  # it would print them into files and pipes, too

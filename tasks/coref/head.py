@@ -21,7 +21,7 @@ from elmo_bench.nn.spans import (
     right_antecedents,
 )
 from elmo_bench.task import Batch, Embedded, Row
-from elmo_bench.text.raw import extent
+from elmo_bench.text.tokenizer import extent
 from elmo_bench.text.vocabulary import Vocabulary
 
 

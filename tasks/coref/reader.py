@@ -20,9 +20,9 @@ from elmo_bench.text.batching import TextReader
 from elmo_bench.text.brackets import write_mentions
 from elmo_bench.text.conll2012 import END, NO_SINGLETONS, SPEAKER, WORD
 from elmo_bench.text.part import WHOLE, Part
-from elmo_bench.text.raw import are_words, document_of
 from elmo_bench.text.source import FILES, SPLITS, check_keys, tables
 from elmo_bench.text.tags import Span
+from elmo_bench.text.tokenizer import are_words, document_of
 from elmo_bench.text.vocabulary import Vocabulary, tell_known
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import ending, first_line
 from elmo_bench.system.storage.json_text import begins_array, parse
 from elmo_bench.system.storage.json_text import read as read_json
-from elmo_bench.text.raw import has_words
 from elmo_bench.text.source import Table
+from elmo_bench.text.tokenizer import has_words
 
 SLACK = 2  # characters by which an answer may be away from its place
 

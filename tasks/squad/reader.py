@@ -15,9 +15,8 @@ from elmo_bench.task import Batch, Row
 from elmo_bench.text import tokenizer
 from elmo_bench.text.batching import TextReader
 from elmo_bench.text.part import WHOLE, Part
-from elmo_bench.text.raw import has_words
 from elmo_bench.text.source import SPLITS, DataSource, mapped, with_inputs
-from elmo_bench.text.tokenizer import TextWord
+from elmo_bench.text.tokenizer import TextWord, has_words
 from elmo_bench.text.vocabulary import Vocabulary
 
 from .paragraphs import Paragraph, chosen, is_release, numbered, parted, read

@@ -14,7 +14,7 @@ from elmo_bench.nn.encoders import AlternatingHighwayLSTM
 from elmo_bench.nn.numerics import ScoreLinear
 from elmo_bench.task import Batch, Embedded, Row
 from elmo_bench.text import tags
-from elmo_bench.text.raw import labelled
+from elmo_bench.text.tokenizer import labelled
 from elmo_bench.text.vocabulary import Vocabulary
 
 

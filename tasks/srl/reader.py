@@ -20,9 +20,9 @@ from elmo_bench.text.brackets import write_spans
 from elmo_bench.text.columns import with_documents
 from elmo_bench.text.conll2012 import END, FRAME, LEMMA, ONLY_VERBS, WORD, ConllSentence, Predicate
 from elmo_bench.text.part import WHOLE, Part
-from elmo_bench.text.raw import are_words, sentence_of
 from elmo_bench.text.source import FILES, SPLITS, check_keys, tables
 from elmo_bench.text.tags import Span
+from elmo_bench.text.tokenizer import are_words, sentence_of
 from elmo_bench.text.vocabulary import Vocabulary, tell_known
 from tasks.srl.metric import is_verb
 

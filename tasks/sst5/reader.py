@@ -17,9 +17,8 @@ from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import TextReader
 from elmo_bench.text.labels import NO_GOLD
 from elmo_bench.text.part import WHOLE, Part
-from elmo_bench.text.raw import tokens_of
 from elmo_bench.text.source import DataSource, Table, tables, with_inputs
-from elmo_bench.text.tokenizer import compounds, words
+from elmo_bench.text.tokenizer import compounds, tokens_of, words
 from elmo_bench.text.vocabulary import Vocabulary
 
 from .metric import LABELS, Node, Tree, TreeError, labels, read_trees, unescaped
