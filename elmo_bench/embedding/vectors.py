@@ -10,7 +10,6 @@ import re
 import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -22,7 +21,7 @@ from torch import Tensor, nn
 from elmo_bench.configuration.keys import valid
 from elmo_bench.configuration.schema import VectorSetConfig
 from elmo_bench.embedding.tables import VectorFiles
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.files import decode, open_member, open_text
 from elmo_bench.system.storage.integrity import UNREADABLE
@@ -256,7 +255,7 @@ def distinct(splits: DatasetDict, fields: Sequence[str], lower: bool) -> Iterabl
 def word_embedding(
     vocabulary: Vocabulary,
     size: int,
-    path: str | PathLike[str] | None = None,
+    path: StrPath | None = None,
     trainable: bool = True,
     missing: str = "random",
     lookup: str = "exact",

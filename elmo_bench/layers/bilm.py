@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from os import PathLike
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -16,7 +15,7 @@ from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.shards import digest
 from elmo_bench.layers.source import Sentences
 from elmo_bench.nn.packing import padded
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import StrPath, UserError
 
 
 class BilmLayers:
@@ -31,7 +30,7 @@ class BilmLayers:
 
     doubled_first_layer = True  # the token vector is both the forward and the backward half
 
-    def __init__(self, options: str | PathLike[str], weights: str | PathLike[str], state: str = "warm"):
+    def __init__(self, options: StrPath, weights: StrPath, state: str = "warm"):
         self.module = BiLM.from_files(options, weights, state)
 
     @classmethod
@@ -150,7 +149,7 @@ def carries(source: Any) -> TypeGuard[BilmLayers]:
     return isinstance(source, BilmLayers) and getattr(source.module, "state", None) == "carry"
 
 
-def read_text(source: BilmLayers, text: Sentences, cache_root: str | PathLike[str]) -> ActivationCache:
+def read_text(source: BilmLayers, text: Sentences, cache_root: StrPath) -> ActivationCache:
     """The layers of a text, read once and stored. Raises `UserError` where they cannot be stored."""
     cache = CarriedCache(CarriedLayers(source.module, text), Path(cache_root) / "activations")
     cache.prepare(text)

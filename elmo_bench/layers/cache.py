@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import os
 import pkgutil
 import shutil
 from collections.abc import Iterator, Sequence
@@ -27,7 +26,7 @@ from elmo_bench.configuration.schema import COMMON, LayersConfig
 from elmo_bench.layers.shards import DTYPE, Blocks, Shards, Stored, digest, stored
 from elmo_bench.layers.source import LayersSource, Sentences
 from elmo_bench.nn.numerics import tf32
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import others
 from elmo_bench.system.storage.locks import held
@@ -54,7 +53,7 @@ class ActivationCache:
 
     module = None  # nothing to move or to train
 
-    def __init__(self, source: LayersSource, folder: str | os.PathLike[str], layer: int | None = None):
+    def __init__(self, source: LayersSource, folder: StrPath, layer: int | None = None):
         if not source.cacheable or source.sha256 is None:
             raise ValueError("only layers that are a function of files and of one sentence can be cached")
         self.source, self.layer = source, layer
@@ -187,7 +186,7 @@ MAKING = "like", "seed", "parent", "tuning"
 def open_source(
     block: Any,
     device: str = "cpu",
-    cache_root: str | os.PathLike[str] | None = None,
+    cache_root: StrPath | None = None,
     cached: bool = False,
     check_sha256: str | None = None,
 ) -> LayersSource | ActivationCache:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from os import PathLike
 from pathlib import Path
 
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.places import expanded
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import read_text
@@ -22,7 +21,7 @@ TOKENIZER = (
 )
 
 
-def files(path: str | PathLike[str]) -> list[Path]:
+def files(path: StrPath) -> list[Path]:
     """The files that determine a model's layers: its configuration, weights and tokenizer, sorted by name.
 
     Other files in the folder (a model card, weights in another format) are ignored.
@@ -57,7 +56,7 @@ def _weights(folder: Path) -> list[Path]:
     return [folder / INDEX, *(folder / name for name in names)]
 
 
-def sha256(path: str | PathLike[str]) -> str:
+def sha256(path: StrPath) -> str:
     """Digest of the names and bytes of `files`, which a process reads once. Raises `UserError` as `files` does."""
     digest = hashlib.sha256()
     for file in files(path):

@@ -7,7 +7,6 @@ Words are split into the pieces that the model reads, and long sentences into wi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from os import PathLike
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, NamedTuple
@@ -19,7 +18,7 @@ from elmo_bench.configuration.keys import valid
 from elmo_bench.layers import model_folder
 from elmo_bench.layers.source import Sentences
 from elmo_bench.nn.packing import budgeted, padded
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.places import expanded
 
 Pieces = list[int]  # of one word
@@ -150,7 +149,7 @@ class TransformersLayers:
     cacheable = True
     doubled_first_layer = False
 
-    def __init__(self, path: str | PathLike[str], pooling: str = "first", token_budget: int = 4096):
+    def __init__(self, path: StrPath, pooling: str = "first", token_budget: int = 4096):
         valid(Literal[*POOLINGS], pooling, "bilm.pooling")
         self.path, self.pooling, self.token_budget = expanded(path), pooling, token_budget
         self.sha256 = model_folder.sha256(self.path)

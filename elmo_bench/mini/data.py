@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +13,7 @@ from pydantic import Field, Strict
 
 from elmo_bench.configuration.keys import Keys, valid
 from elmo_bench.configuration.schema import Places, ScaleConfig
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import private, write_text
 from elmo_bench.system.storage.hashing import sha256
@@ -85,7 +84,7 @@ class MiniData:
 
 
 def ensure_data(
-    folder: str | PathLike[str],
+    folder: StrPath,
     seed: int = 1,
     sizes: Mapping[str, Any] | None = None,
     tasks: Iterable[str] = tuple(FILES),

@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+StrPath = str | PathLike[str]
 LONGEST = 2_000  # characters of a message
 # In the messages of torch, CUDA, cuDNN, cuBLAS and the C++ library; none of them has a type of its own on a CPU.
 NO_MEMORY = ("out of memory", "can't allocate memory", "cannot allocate memory", "not enough memory", "alloc_failed",
@@ -37,7 +38,7 @@ class UserError(Exception):
     def __init__(
         self,
         message: str,
-        path: str | PathLike[str] | None = None,
+        path: StrPath | None = None,
         line: int | None = None,
         faults: Sequence[str] = (),
     ):

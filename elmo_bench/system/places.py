@@ -6,7 +6,7 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import StrPath, UserError
 
 PACKAGE = Path(__file__).resolve().parent.parent
 # Whether the package is used from a checkout, as an editable install does, or from an installed wheel.
@@ -79,7 +79,7 @@ def machine_cache() -> Path:
     return ROOT / ".cache" if CHECKOUT else expanded("~/.cache/elmo_bench")
 
 
-def expanded(path: str | os.PathLike[str]) -> Path:
+def expanded(path: StrPath) -> Path:
     """A path with the home folder in the place of its ~. Raises `UserError` if there is none."""
     full = os.path.expanduser(path)
     if full.startswith("~"):

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice, takewhile, zip_longest
 from operator import not_
-from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 from unicodedata import normalize
 
-from elmo_bench.system.errors import UserError, notice
+from elmo_bench.system.errors import StrPath, UserError, notice
 from elmo_bench.system.storage.files import open_text
 
 DOCSTART = "-DOCSTART-"
@@ -96,7 +95,7 @@ def comments_named(mend: str) -> Iterator[None]:
 
 
 def read_blocks(
-    path: str | PathLike[str],
+    path: StrPath,
     *,
     comment: str | None = None,
     apart: bool = False,

@@ -18,7 +18,7 @@ from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.storage.files import below, distinct, ending, first_line, numbered_lines
 from elmo_bench.text import brackets
 from elmo_bench.text.columns import Block, read_blocks, write_rows
@@ -145,7 +145,7 @@ class Document(NamedTuple):
         return list(clusters.values())
 
 
-def read_documents(paths: str | PathLike[str] | Iterable[Path], strict: bool = True) -> Iterator[Document]:
+def read_documents(paths: StrPath | Iterable[Path], strict: bool = True) -> Iterator[Document]:
     """The documents of one or more files, one after another; only one is in memory at a time.
 
     Args:
@@ -262,12 +262,12 @@ END = "#end document\n"
 ONLY_VERBS, NO_SINGLETONS = "# only verbs are predicates\n", "# no clusters of one mention\n"
 
 
-def begins_with(path: str | PathLike[str], mark: str) -> bool:
+def begins_with(path: StrPath, mark: str) -> bool:
     """Whether that is the first line of a file."""
     return first_line(path).rstrip() == mark.rstrip()
 
 
-def find_files(source: str | PathLike[str] | Iterable[str], folder: str | PathLike[str] | None = None) -> list[Path]:
+def find_files(source: StrPath | Iterable[str], folder: StrPath | None = None) -> list[Path]:
     """The files that `source` names; those of a folder in the order of their names, those of a list in its order.
 
     Args:

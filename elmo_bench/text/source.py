@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.places import expanded
 from elmo_bench.system.storage import files
 from elmo_bench.system.storage.disk import writing
@@ -176,7 +176,7 @@ class DataSource:
     def _is_table(self, path: Path) -> bool:
         return files.ending(path) in TABLES and (bool(self.columns) or not self.native(path))
 
-    def open(self, path: str | os.PathLike[str]) -> Table | Path:
+    def open(self, path: StrPath) -> Table | Path:
         """A file that `predict` or `score` reads, if it is a table as such. Renamed columns may be missing."""
         path = Path(path)
         return self._table("", _read(path), path) if self._is_table(path) else path

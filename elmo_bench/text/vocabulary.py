@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from os import PathLike
 
-from elmo_bench.system.errors import UserError, notice
+from elmo_bench.system.errors import StrPath, UserError, notice
 
 
 class Vocabulary:
@@ -72,7 +71,7 @@ class Vocabulary:
         return cls(state["items"], state["special"])
 
 
-def coverage(path: str | PathLike[str], known: int, number: int, what: str, least: float, mend: str) -> str:
+def coverage(path: StrPath, known: int, number: int, what: str, least: float, mend: str) -> str:
     """A line that says how much a list has of what it was given for: a vocabulary, word vectors, an inventory.
 
     Args:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from elmo_bench.metrics.accuracy import Accuracy, score_labels
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.files import numbered_lines
 from elmo_bench.text.labels import Labels
@@ -78,7 +77,7 @@ class Tree(NamedTuple):
         return cls(words, nodes)
 
 
-def read_trees(path: str | PathLike[str]) -> Iterator[tuple[int, Tree]]:
+def read_trees(path: StrPath) -> Iterator[tuple[int, Tree]]:
     """The trees of a file, plain, .gz or .xz, with their line numbers; empty lines are skipped."""
     path, has_tree = Path(path), False
     for number, line in numbered_lines(path):

@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import IO, Any
 
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import StrPath, UserError
 
 FULL = "no space left on the disk; free some, then run the same command again"
 OTHERS = "this user may not read or write it; give another place, or ask for the right"
@@ -32,7 +32,7 @@ MEANINGS = {
 }
 
 
-def explain(error: OSError, path: str | PathLike[str] | None = None) -> UserError | None:
+def explain(error: OSError, path: StrPath | None = None) -> UserError | None:
     """The error of one line for one of the system, or None if it has another cause than the disk.
 
     Args:
@@ -57,7 +57,7 @@ def explain(error: OSError, path: str | PathLike[str] | None = None) -> UserErro
 
 
 @contextmanager
-def writing(path: str | PathLike[str]) -> Iterator[None]:
+def writing(path: StrPath) -> Iterator[None]:
     """Names the file, or the folder, in errors of the disk."""
     try:
         yield

@@ -17,11 +17,10 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from os import PathLike
 from pathlib import Path
 from typing import IO, Any
 
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.disk import writing
 
@@ -72,7 +71,7 @@ def _readable(path: Path) -> Iterator[None]:
         raise UserError(f"cannot be read to its end ({why}); is the file damaged?", path) from None
 
 
-def open_bytes(path: str | PathLike[str]) -> io.BufferedReader:
+def open_bytes(path: StrPath) -> io.BufferedReader:
     """The bytes of a regular file, unpacked by its name's ending, within the limits of `limits`."""
     path = Path(path)
     check(path)
@@ -83,7 +82,7 @@ def open_bytes(path: str | PathLike[str]) -> io.BufferedReader:
 
 
 @contextmanager
-def open_member(path: str | PathLike[str], choose: Callable[[list[str]], str | None]) -> Iterator[IO[bytes] | None]:
+def open_member(path: StrPath, choose: Callable[[list[str]], str | None]) -> Iterator[IO[bytes] | None]:
     """The bytes of one file in a .zip archive, within the same limits; None if `choose` takes none of their names."""
     path = Path(path)
     check(path)
@@ -100,7 +99,7 @@ def open_member(path: str | PathLike[str], choose: Callable[[list[str]], str | N
             yield member
 
 
-def check(path: str | PathLike[str]) -> None:
+def check(path: StrPath) -> None:
     """Raises `UserError` unless there is a regular file."""
     limits.regular(path)
     if not Path(path).is_file():
@@ -136,7 +135,7 @@ def distinct(paths: Sequence[Path]) -> list[Path]:
 
 
 @contextmanager
-def open_text(path: str | PathLike[str]) -> Iterator[Iterator[str]]:
+def open_text(path: StrPath) -> Iterator[Iterator[str]]:
     """The lines of a text file, decompressed if its name ends in .gz, .xz or .bz2."""
     with open_bytes(path) as file:
         yield decode(file, Path(path))
@@ -147,17 +146,17 @@ def plain(path: Path) -> Path:
     return path.with_suffix("") if path.suffix in OPENERS else path
 
 
-def ending(path: str | PathLike[str]) -> str:
+def ending(path: StrPath) -> str:
     """The last ending of a file's name in lower case, without that of its packing."""
     return plain(Path(path)).suffix.lower()
 
 
-def first_line(path: str | PathLike[str]) -> str:
+def first_line(path: StrPath) -> str:
     """The first line of a text file, which may be all of it, as in JSON. Raises `UserError` as `open_text` does."""
     return read_text(path, line=True)
 
 
-def numbered_lines(path: str | PathLike[str]) -> Iterator[tuple[int, str]]:
+def numbered_lines(path: StrPath) -> Iterator[tuple[int, str]]:
     """The lines of a text file that are not empty, without their ends, with their numbers from 1."""
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
@@ -165,7 +164,7 @@ def numbered_lines(path: str | PathLike[str]) -> Iterator[tuple[int, str]]:
                 yield number, line.rstrip("\r\n")
 
 
-def read_text(path: str | PathLike[str], line: bool = False) -> str:
+def read_text(path: StrPath, line: bool = False) -> str:
     """All of a text file, which may be a single line, or its first line. Raises `UserError` as `open_text` does."""
     with open_bytes(path) as file:
         content = (file.readline if line else file.read)(limits.WHOLE + 1)
@@ -191,7 +190,7 @@ def decode(file: IO[bytes], path: Path) -> Iterator[str]:
 
 
 @contextmanager
-def replacement(path: str | PathLike[str]) -> Iterator[Path]:
+def replacement(path: StrPath) -> Iterator[Path]:
     """A temporary path to write to, renamed to `path` at the end: an atomic write, even if the machine crashes.
 
     It is in the same folder, which must exist. After an error or an interrupt `path` is unchanged, and the temporary
@@ -258,7 +257,7 @@ def _remove(path: Path) -> None:
 
 
 @contextmanager
-def replacing(path: str | PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
+def replacing(path: StrPath, mode: str = "w") -> Iterator[IO[Any]]:
     """A file to write, UTF-8 text ("w") or bytes ("wb"), that replaces `path` as `replacement` does."""
     with replacement(path) as beside, open(beside, mode, encoding=None if "b" in mode else "utf-8") as file:
         yield file

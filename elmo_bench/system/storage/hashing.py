@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.storage import json_text, limits
 from elmo_bench.system.storage.files import below, check, distinct, open_bytes, open_member, plain, private, replacing
 
@@ -23,14 +23,14 @@ def fingerprint(plain: Any, digits: int = 16) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:digits]
 
 
-def sha256(path: str | os.PathLike[str]) -> str:
+def sha256(path: StrPath) -> str:
     """The sha256 of a file's bytes; a pipe, a device or a folder is never opened."""
     limits.regular(path)
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def content_sha256(path: str | os.PathLike[str], memory: Path | None = None) -> str:
+def content_sha256(path: StrPath, memory: Path | None = None) -> str:
     """The sha256 of a file's decompressed content (.gz, .xz, .bz2, or .zip with one file in it).
 
     A file has the same digest compressed or not. A folder's digest is that of the names (without these suffixes) and

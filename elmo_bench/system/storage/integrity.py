@@ -12,12 +12,11 @@ import re
 import struct
 import zipfile
 from collections.abc import Iterable, Mapping
-from os import PathLike
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.storage import files, limits
 from elmo_bench.system.storage.disk import steady
 from elmo_bench.system.storage.files import private, replacing, write_text
@@ -30,7 +29,7 @@ UNREADABLE = (
 )  # fmt: skip
 
 
-def check_archive(path: str | PathLike[str], remedy: str) -> None:
+def check_archive(path: StrPath, remedy: str) -> None:
     """Reads every member of a checkpoint or .npz file, and compares it with its checksum.
 
     Neither `torch.load` nor a reader of single arrays does so.
@@ -43,7 +42,7 @@ def check_archive(path: str | PathLike[str], remedy: str) -> None:
         raise UserError(f"{found}; {remedy}", path)
 
 
-def damage(path: str | PathLike[str]) -> str | None:
+def damage(path: StrPath) -> str | None:
     """What is wrong with an archive, for a message; None if every member matches its checksum."""
     limits.regular(path)
     try:
@@ -58,7 +57,7 @@ def damage(path: str | PathLike[str]) -> str | None:
     return None if damaged is None else f"damaged: {damaged} in it does not match its checksum"
 
 
-def _count(path: str | PathLike[str]) -> int:
+def _count(path: StrPath) -> int:
     """How many members the end of an archive counts.
 
     `zipfile` does not compare the number: an entry of the directory with a wrong length hides those after it.
@@ -84,7 +83,7 @@ def save_checkpoint(state: Mapping[str, Any], path: Path) -> None:
         torch.save(dict(state), stream)  # type: ignore[arg-type]
 
 
-def load_checkpoint(path: str | PathLike[str], remedy: str) -> dict[str, Any]:
+def load_checkpoint(path: StrPath, remedy: str) -> dict[str, Any]:
     """What `torch.save` wrote: tensors, on the CPU, and plain values; nothing in the file is executed.
 
     A file that is damaged, or holds something else or weights that are not finite, is an error, whose message ends with

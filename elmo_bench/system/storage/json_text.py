@@ -11,11 +11,10 @@ import json
 import math
 import re
 from collections import Counter
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.files import read_text
 
@@ -25,7 +24,7 @@ _OBJECT, _ARRAY = re.compile(r"\s*\{\s*[\"}]"), re.compile(r"\s*\[\s*(\{|$)")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def read(path: str | PathLike[str]) -> Any:
+def read(path: StrPath) -> Any:
     """The value in a file, plain, .gz or .xz. Raises `UserError` naming file and line."""
     text = read_text(path)
     try:

@@ -7,10 +7,9 @@ line of JSON, text is packed to a fourth of its size, and the deepest tree of th
 from __future__ import annotations
 
 import os
-from os import PathLike
 from pathlib import Path
 
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import StrPath, UserError
 
 LINE = 1 << 24  # bytes, unpacked: of a line of a text that is read line by line
 WHOLE = 1 << 28  # bytes, unpacked: of a file that is read as a whole, such as JSON
@@ -24,7 +23,7 @@ DIGITS = 20  # of a whole number: those of the largest one of 64 bits
 CLUSTERS = 5_000  # of coreference in one document: their alignment takes a matrix of all pairs
 
 
-def regular(path: str | PathLike[str]) -> None:
+def regular(path: StrPath) -> None:
     """Refuses what exists and is no regular file: a folder has no content, and a pipe or a device may have no end."""
     path = Path(path)
     try:
@@ -43,7 +42,7 @@ def unpacked(packed: int) -> int:
     return max(RATIO * packed, UNPACKED)
 
 
-def absent(path: str | PathLike[str]) -> str:
+def absent(path: StrPath) -> str:
     """What to say of a file that is not there, which may be a link that leads nowhere."""
     leads = Path(path).is_symlink()
     return f"a link to {os.readlink(path)}, where there is no file" if leads else "no such file"

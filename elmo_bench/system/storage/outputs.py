@@ -11,19 +11,17 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from os import PathLike
 from pathlib import Path
 
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.storage.disk import writing
 from elmo_bench.system.storage.files import open_bytes, partial, write_text
 
 TAG = "CACHEDIR.TAG"  # of a folder that can be made again, by which backups know it too: https://bford.info/cachedir
 SIGNATURE = "Signature: 8a477f597d28d172789f06886806bc55\n# Made by elmo-bench, which removes this folder.\n"
-Named = str | PathLike[str]
 
 
-def apart(output: Named, inputs: Iterable[Named | None]) -> None:
+def apart(output: StrPath, inputs: Iterable[StrPath | None]) -> None:
     """Compares an output with the inputs by device and inode: links of either kind lead to the same file.
 
     Args:
@@ -36,7 +34,7 @@ def apart(output: Named, inputs: Iterable[Named | None]) -> None:
             raise UserError(f"is what the command reads ({given}), and would be replaced; give another output", output)
 
 
-def _files(named: Named) -> Iterator[tuple[int, int]]:
+def _files(named: StrPath) -> Iterator[tuple[int, int]]:
     """Device and inode of a file, of the files below a folder, or of those that a pattern matches."""
     named = os.fspath(named)
     for path in [named] if os.path.lexists(named) else glob.iglob(named, recursive=True):

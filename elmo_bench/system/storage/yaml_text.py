@@ -7,7 +7,6 @@ loader counts what a document comes to once all aliases are written out. Hydra u
 from __future__ import annotations
 
 from itertools import chain
-from os import PathLike
 from typing import Any
 
 import yaml
@@ -16,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml.composer import ComposerError
 from yaml.constructor import ConstructorError
 
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.files import read_text
 
@@ -69,7 +68,7 @@ class Loader(_utils.get_yaml_loader()):
 _utils.get_yaml_loader = lambda: Loader  # for `OmegaConf.load`, by which Hydra reads
 
 
-def read(path: str | PathLike[str]) -> DictConfig:
+def read(path: StrPath) -> DictConfig:
     """The keys and values of a YAML file, their interpolations not resolved."""
     text = read_text(path)
     if len(text) > limits.YAML:
