@@ -97,7 +97,7 @@ class ScalarMix(nn.Module):
 
 
 def only_layer(layers: str | int | Sequence[float], n_layers: int) -> int | None:
-    """The one layer that `elmo.layers` reads; None if it reads several. Raises `UserError` as `ScalarMix` does."""
+    """The one layer that `elmo.layers` reads; None if it reads several."""
     if layers == "all":
         return None
     read = [j for j, s in enumerate(_fixed(layers, n_layers)) if s != 0]

@@ -1,4 +1,4 @@
-"""Where tables of pre-trained word vectors lie on this machine: below `vectors_root`, or in an installed package."""
+"""The files of pre-trained word vectors on this machine: below `vectors_root`, or in an installed package."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class VectorFiles(NamedTuple):
 
 
 def located(run: RunConfig) -> list[tuple[VectorSetConfig, VectorFiles]]:
-    """The vector sets of a run with their files. Raises `UserError` if those of a set are not here."""
+    """The vector sets of a run with their files; missing ones are an error."""
     pairs = []
     for block in run.sets:
         table = locate(block, run.vectors_root)
@@ -44,7 +44,7 @@ def locate(wanted: VectorSetConfig, root: str | None) -> VectorFiles | None:
 
 
 def missing(wanted: VectorSetConfig, root: str | None) -> str:
-    """What to say of a vector set that is not here: its files, where they come from, and how to name them."""
+    """The message about a missing vector set: its files, where they come from, and how to name them."""
     first, *others = wanted.files or ["no file"]
     path = Path(root or "", first)
     besides = (f" and {wanted.words}" if wanted.words else "") + (f" (or {', '.join(others)})" if others else "")

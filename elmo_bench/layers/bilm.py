@@ -150,7 +150,7 @@ def carries(source: Any) -> TypeGuard[BilmLayers]:
 
 
 def read_text(source: BilmLayers, text: Sentences, cache_root: StrPath) -> ActivationCache:
-    """The layers of a text, read once and stored. Raises `UserError` where they cannot be stored."""
+    """The layers of a text, read once and stored; layers that cannot be stored are an error."""
     cache = CarriedCache(CarriedLayers(source.module, text), Path(cache_root) / "activations")
     cache.prepare(text)
     return cache

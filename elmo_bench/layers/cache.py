@@ -2,7 +2,7 @@
 
 Each source has a folder, named by a hash of everything that determines its numbers: files, settings, dtype. It contains
 shards (`shards.py`): readers map them into memory, and one writer at a time adds to the folder, so that the runs of a
-sweep and several processes can share it. What is not in it, for want of room or because it was damaged, is computed
+sweep and several processes can share it. What is not in it, for lack of space or because it was damaged, is computed
 when it is needed and rounded as if it had been stored; so is what other users may have written.
 """
 

@@ -57,7 +57,7 @@ def _weights(folder: Path) -> list[Path]:
 
 
 def sha256(path: StrPath) -> str:
-    """Digest of the names and bytes of `files`, which a process reads once. Raises `UserError` as `files` does."""
+    """Digest of the names and bytes of `files`, which a process reads once."""
     digest = hashlib.sha256()
     for file in files(path):
         digest.update(f"{file.name} {content_sha256(file)}\n".encode())

@@ -235,7 +235,7 @@ class TransformersLayers:
 
 
 def load_model(path: Path) -> Any:
-    """The frozen model of a folder in float32, without a task's head. Raises `UserError` for anything else."""
+    """The frozen model of a folder in float32, without a task's head."""
     library = _library()
     try:
         model, report = library.AutoModel.from_pretrained(
@@ -254,7 +254,7 @@ def load_model(path: Path) -> Any:
 
 
 def load_tokenizer(path: Path) -> Any:
-    """The fast tokenizer of a folder, for words given one by one. Raises `UserError` if there is none."""
+    """The fast tokenizer of a folder, for words given one by one."""
     library = _library()
     try:
         tokenizer = library.AutoTokenizer.from_pretrained(
@@ -280,7 +280,7 @@ def longest(model: Any, tokenizer: Any) -> int | None:
 
 
 def _library() -> ModuleType:
-    """`transformers`, with its progress bars and logs off. Raises `UserError` if it is not installed."""
+    """`transformers`, with its progress bars and logs off."""
     try:
         import transformers
     except ImportError as error:

@@ -10,7 +10,7 @@ from typing import Any
 from elmo_bench.metrics.items import AdditiveMetric, Number, ratio
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import ending, open_text
-from elmo_bench.text.labels import NO_GOLD, Labels, tell_apart
+from elmo_bench.text.labels import NO_GOLD, Labels, warn_disjoint
 from elmo_bench.text.source import TABLES, DataSource
 
 
@@ -64,7 +64,7 @@ def score_labels(
         )
     if not seen[0]:
         raise UserError("has no gold label", gold)
-    tell_apart(*seen, predictions)
+    warn_disjoint(*seen, predictions)
     return metric.compute()
 
 

@@ -1,4 +1,4 @@
-"""Fetching one file by HTTP. What has come stays in FILE.part: the next attempt, or the next command, goes on there."""
+"""Fetching one file by HTTP. The bytes received so far stay in FILE.part, where the next attempt or command resumes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from elmo_bench.system.storage.disk import writing
 
 CHUNK = 1 << 18  # bytes
 CONNECT = 10.0  # seconds to wait for a connection
-PASSING = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS, *range(500, 600)}  # may be gone a moment later
+TRANSIENT = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS, *range(500, 600)}  # may succeed later
 
 SENT = HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT, HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE
 
@@ -43,11 +43,11 @@ class Patience(NamedTuple):
 
 
 class _Interrupted(Exception):
-    """An attempt failed for a reason that may pass."""
+    """An attempt failed for a transient reason."""
 
 
 def download(url: str, path: Path, limit: int, accept: Callable[[Path], str | None], patience: Patience) -> None:
-    """Fetches a file, or the rest of it.
+    """Fetches a file, or resumes it.
 
     Args:
         url: http or https; redirections are followed, but never from https to http, and to no other scheme.
@@ -100,7 +100,7 @@ def _attempt(url: str, part: Path, limit: int, stall: float) -> None:
             if urlsplit(url).scheme == "https" and (plain := [one for one in steps if urlsplit(one).scheme != "https"]):
                 raise UserError(f"{url}: leads to {plain[0]}, which is not encrypted")
             status, sent = response.status_code, response.headers.get("Content-Range", "")
-            if status in PASSING:
+            if status in TRANSIENT:
                 raise _Interrupted(f"the server answers {status} {response.reason}")
             if status not in SENT:
                 raise UserError(f"{url}: the server answers {status} {response.reason}")
@@ -127,7 +127,7 @@ def _receive(url: str, response: requests.Response, part: Path, start: int, limi
         Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=hidden) as progress,
     ):
         task = progress.add_task(part.name.removesuffix(".part"), total=total, completed=start)
-        while chunk := response.raw.read1(CHUNK, decode_content=False):  # what is there: a stall loses nothing
+        while chunk := response.raw.read1(CHUNK, decode_content=False):  # all that has arrived: a stall loses nothing
             if max(total or 0, file.tell() + len(chunk)) > limit:
                 part.unlink()
                 raise UserError(f"{url}: more than the {limit:,} bytes that conf/data allows; is this the right file?")
@@ -138,7 +138,7 @@ def _receive(url: str, response: requests.Response, part: Path, start: int, limi
 
 
 def _reason(error: Exception) -> str:
-    """In a few words; the messages of the libraries hold nested representations of objects."""
+    """A short reason; the messages of the libraries hold nested representations of objects."""
     if isinstance(error, requests.ConnectTimeout):
         return "the server cannot be reached in time"
     if "timed out" in str(error).lower():

@@ -23,7 +23,7 @@ from elmo_bench.system.storage.disk import writing
 from elmo_bench.system.storage.hashing import content_sha256, sha256
 from elmo_bench.system.storage.integrity import UNREADABLE
 
-Problem = str | None  # what is wrong with a file, or nothing
+Problem = str | None  # why a file is refused, or None
 
 
 class SourcePlaces(NamedTuple):
@@ -60,13 +60,13 @@ def obtain(source: Source, places: SourcePlaces) -> Path:
 
 
 def made_folder(source: Source, places: SourcePlaces) -> Path | None:
-    """The data folder, the user's other one or that which is written to, that has the files of other data sets."""
+    """The data folder with the files of other data sets: the user's, or the one that is written to."""
     folders = filter(None, (places.offline, places.downloads.parent))
     return next((folder for folder in folders if _wrong_folder(source, folder) is None), None)
 
 
 def missing(sources: Iterable[Source], offline: Path) -> list[str]:
-    """A line for each file that a folder of the user's should have and has not."""
+    """A line for each file that is missing in a folder of the user's."""
     return [
         f"{offline / name}: get it from {url}"
         for source in sources

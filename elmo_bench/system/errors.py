@@ -1,4 +1,4 @@
-"""The exception for errors that the user can correct, and what it says of memory that runs out."""
+"""The exception for errors that the user can correct, notices, and out-of-memory errors."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class UserError(Exception):
 
 
 def notice(message: str, path: Any = None) -> None:
-    """Tells on the standard error, in one line, what is no error."""
+    """Prints a line on the standard error that is not an error."""
     print(f"{path}: {message}" if path else message, file=sys.stderr)
 
 
 def check_missing(what: str, problems: Sequence[str]) -> None:
-    """Raises `UserError` for all that is missing: one thing in one line, several in a list below what needs them."""
+    """Refuses to go on if anything is missing: one thing in one line, several in a list below what needs them."""
     if len(problems) == 1:
         raise UserError(problems[0])
     if problems:
@@ -73,7 +73,7 @@ def check_missing(what: str, problems: Sequence[str]) -> None:
 
 
 class Interrupted(UserError):
-    """Something ended the work, such as the end of another process of it: the same command again goes on.
+    """Something ended the work, such as the death of another of its processes; the same command resumes it.
 
     The exit status, 75, is what sysexits.h calls a temporary failure: a cluster starts the run again.
     """
@@ -91,7 +91,7 @@ def as_typed(value: Any) -> str:
 def printable(text: str) -> str:
     """The text with control characters as escapes such as \\x1b, and the middle of a long one left out.
 
-    Messages quote files, and these must neither steer the terminal nor fill it.
+    Messages quote files, whose content must neither control the terminal nor fill it.
     """
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]} ... {text[-LONGEST // 4 :]}"

@@ -37,7 +37,7 @@ def preparing(what: str) -> Iterator[None]:
 
 
 def prepared() -> dict[str, float]:
-    """The CPU seconds of what has been made since it was asked last."""
+    """The CPU seconds counted by `preparing` since the last call."""
     found = {**_prepared}
     _prepared.clear()
     return found
@@ -108,7 +108,7 @@ def gpus() -> list[str]:
 
 
 def unseen_gpu() -> str | None:
-    """Where there is a GPU, or a job was given one, and torch sees none: what says so, and what mends it.
+    """A message if there is a GPU, or a job was given one, that torch does not see: the evidence and the remedy.
 
     An empty CUDA_VISIBLE_DEVICES hides the GPUs of a machine, and a job of Slurm has those that it was given.
     """
@@ -131,9 +131,9 @@ def unseen_gpu() -> str | None:
 
 
 def keep_freed_memory() -> None:
-    """From now on glibc keeps what this process frees: a training frees and takes the same arrays at every step.
+    """Makes glibc keep freed memory for this process: training frees and allocates the same arrays at every step.
 
-    Given back, each would be cleared by the system, page by page, when it is taken again.
+    Memory that is returned to the system would be cleared again, page by page, at the next allocation.
     """
     with suppress(OSError, AttributeError):  # another C library
         mallopt = ctypes.CDLL(None).mallopt

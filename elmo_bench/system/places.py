@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parent.parent
 CHECKOUT = (PACKAGE.parent / "pyproject.toml").is_file() and (PACKAGE.parent / "conf").is_dir()
 # How messages ask for the data folder.
 DATA_ROOT = "data_root=FOLDER" + (" (make: DATA_ROOT=FOLDER)" if CHECKOUT else "")
-# What the project brings lies beside the package in a checkout, inside it in a wheel, and never in the current folder.
+# The project's own files: beside the package in a checkout, inside it in a wheel, never in the current folder.
 BROUGHT = PACKAGE.parent if CHECKOUT else PACKAGE
 CONF = BROUGHT / "conf"
 # The default folder of the user's own models, data and results: the checkout, or with a wheel the current folder.
@@ -80,7 +80,7 @@ def machine_cache() -> Path:
 
 
 def expanded(path: StrPath) -> Path:
-    """A path with the home folder in the place of its ~. Raises `UserError` if there is none."""
+    """A path with the home folder in the place of its ~."""
     full = os.path.expanduser(path)
     if full.startswith("~"):
         raise UserError(f"{full}: there is no home folder; set HOME, or give a whole path")
@@ -93,7 +93,7 @@ FLAGS = ("-cd", "--config-dir")
 
 
 def own() -> Path | None:
-    """The folder with the user's own files and code, if one is given. Raises `UserError` if it is no folder."""
+    """The folder with the user's own files and code, if one is given."""
     name = os.environ.get(FOLDER)
     if not name:
         return None

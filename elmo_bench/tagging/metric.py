@@ -16,7 +16,7 @@ from elmo_bench.metrics.items import F1Metric
 from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage.files import ending, first_line
 from elmo_bench.text.columns import Block, comments_named, documents_of, read_blocks, side_by_side
-from elmo_bench.text.labels import tell_apart
+from elmo_bench.text.labels import warn_disjoint
 from elmo_bench.text.source import DataSource, Table
 from elmo_bench.text.tags import TagError, normalised
 
@@ -209,5 +209,5 @@ def score_spans(
             for found, tags in zip(types, (expected, predicted), strict=True):
                 found.update(tag[2:] for tag in tags if tag != "O")
             metric.update([predicted], [{"tags": expected}])
-    tell_apart(*types, predictions)
+    warn_disjoint(*types, predictions)
     return metric.compute()

@@ -48,7 +48,7 @@ def pad_tokens(
 
 
 def _characters(sentences: list[list[str]], chars: Vocabulary, mask: Tensor, limit: int) -> Tensor:
-    numbers: dict[str, int] = {}  # of the distinct words, which are looked up once each
+    numbers: dict[str, int] = {}  # each distinct word is looked up once
     places = [numbers.setdefault(word, len(numbers)) for sentence in sentences for word in sentence]
     rows = pad([[chars[char] for char in word[:limit]] for word in numbers])  # (distinct words, C)
     out = rows.new_zeros(*mask.shape, rows.shape[1])
@@ -117,8 +117,8 @@ class BucketSampler:
         seed: of the shuffling.
         token_budget: the most padded tokens (sentences x rounded length) in a batch; a longer sentence is a batch of
             its own. None: no limit.
-        shuffle: False gives the sentences in order of rounded length, the longest first, so that the peak of memory
-            comes at the start of an evaluation.
+        shuffle: False orders the sentences by rounded length, the longest first, so that an evaluation reaches its
+            peak memory at the start.
         step: the width of a bucket in tokens.
     """
 

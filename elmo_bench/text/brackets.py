@@ -13,7 +13,7 @@ _CLOSED = re.compile(r"([^)]*)\)")
 _SINGLE, _OPENING = map(re.compile, (r"\(([^()|\s]+)\)", r"\(([^()|\s]+)"))
 _CLOSING = re.compile(
     r"(?<![^()|\s])([^()|\s]+)\)"
-)  # tried only where a name begins: a long one without ")" costs once
+)  # anchored where a name begins, so that a long one without ")" is scanned once
 
 
 class BracketError(ValueError):
@@ -100,7 +100,7 @@ def chains(column: Sequence[str]) -> list[list[Span]]:
 
 
 def distinct(mentions: Iterable[Span]) -> list[Span]:
-    """Raises `BracketError` if a cluster has a mention twice: recall could then pass 1, as in the reference scorer."""
+    """Raises `BracketError` if a cluster has a mention twice: recall could exceed 1, as in the reference scorer."""
     seen: dict[Span, None] = {}
     for mention in mentions:
         if mention in seen:

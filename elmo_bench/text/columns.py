@@ -112,10 +112,10 @@ def read_blocks(
         path: the file.
         comment: what a comment line starts with, such as "#"; None if every line is a token (tweets have "#").
             Comments after the last sentence are dropped. Between tabs, a line that starts so is a token all the same if
-            it has as many columns as the first row; between spaces it is a comment, and a line says how many are so.
+            it has as many columns as the first row; between spaces it is a comment, and a notice counts such lines.
         apart: a comment ends a sentence and is a block of its own, without rows ("#begin document").
         widths: which rows must have the same number of columns: all of the "file", or those of one "sentence"; "any"
-            checks nothing, and takes what stands between white space, as the scorers' scripts do.
+            checks nothing, and splits at white space, as the scorers' scripts do.
         minimum: the smallest number of columns allowed.
         last: what an empty last field stands for; "" refuses it. Where every row of the file (of a sentence, if `last`
             is given) ends in a separator, the last field is the one before.
@@ -207,10 +207,10 @@ S = TypeVar("S", bound=Any)
 def side_by_side(
     gold: Path | str, predictions: Path | str, read: Callable[[Path | str], Iterable[S]]
 ) -> Iterator[tuple[S, S]]:
-    """The sentences of a gold file and of a file of predictions, in pairs. Accents may be in either form.
+    """The sentences of a gold file and of a file of predictions, in pairs. Composed and decomposed accents are equal.
 
     Args:
-        read: gives sentences with `words`, and `lines`, None where they stand in no line of their own.
+        read: gives sentences with `words` and `lines`, None where words have no lines of their own.
     """
     last: int | None = 0
     for number, (expected, predicted) in enumerate(zip_longest(read(gold), read(predictions))):
@@ -240,7 +240,7 @@ def _place(path: Path | str, sentence: Any, number: int, word: int = 0) -> str:
 
 
 def write_rows(rows: Sequence[Sequence[str]], separator: str) -> str:
-    """The lines of a sentence, with the empty one behind them; refuses a word that a file of columns cannot hold."""
+    """The lines of a sentence and the empty one after them; refuses a word that a file of columns cannot hold."""
     for word in (cell.replace(separator, "\t") for row in rows for cell in row):
         if word != word.strip(" ") or not word or any(end in word for end in "\t\r\n") or word.startswith(DOCSTART):
             raise UserError(f"{word!r} cannot be written to a file of columns")

@@ -36,7 +36,7 @@ _BEGINS, _ENDS, _DOCUMENT = (
 OUTSIDE = "a sentence outside any document"
 EXPECTED = "'#begin document (NAME); part 000'"
 SKELETON = "[WORD]"  # in the place of words, where OntoNotes is distributed without its texts
-MISSING = 0.25  # the share of a document's words from which on it is taken for such
+MISSING = 0.25  # a document is refused if this share of its words is missing
 
 
 class Predicate(NamedTuple):
@@ -49,7 +49,7 @@ class Predicate(NamedTuple):
 
 
 class ConllSentence(Block):
-    """One sentence; its bracket columns are parsed on demand, so faults in columns that are not used do no harm."""
+    """One sentence; its bracket columns are parsed on demand, so that faults in unused columns do no harm."""
 
     __slots__ = ()
 
@@ -125,7 +125,7 @@ class Document(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str]:
-        """What no other part has: the name, and the part without zeros in front."""
+        """Identifies a part: the name of its document, and its number without leading zeros."""
         return self.name, self.part.lstrip("0") if re.fullmatch("[0-9]+", self.part) else self.part
 
     @property
@@ -237,7 +237,7 @@ def read_split(data: Mapping[str, Any], split: str) -> Iterator[Document]:
 def write_sentence(
     document: str, part: str, columns: Mapping[int, Sequence[str]], arguments: Sequence[Sequence[str]] = ()
 ) -> str:
-    """The lines of a sentence, with the empty one behind them; the inverse of reading it.
+    """The lines of a sentence and the empty one after them; the inverse of reading it.
 
     Args:
         document, part: the first two columns.
@@ -258,7 +258,7 @@ def begin(document: str, part: str) -> str:
 
 
 END = "#end document\n"
-# First line of answers: what of the gold file the model was not asked for. The official scorers pass over it.
+# First line of predictions: which annotations of the gold file the model does not predict. Official scorers skip it.
 ONLY_VERBS, NO_SINGLETONS = "# only verbs are predicates\n", "# no clusters of one mention\n"
 
 

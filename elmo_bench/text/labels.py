@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from elmo_bench.text.source import Table
 
 NO_GOLD = "-"  # as SNLI marks pairs on which the annotators did not agree
-UNLABELLED = (NO_GOLD, "hidden", "-1", "None")  # a null or -1 in a table, and where the labels are kept back
+UNLABELLED = (NO_GOLD, "hidden", "-1", "None")  # also a null or -1 in a table, and hidden labels
 
 
 class Labels:
@@ -70,7 +70,7 @@ class Labels:
             notice("; ".join([*notes, mend]), table.path or table.split)
 
 
-def tell_apart(gold: set[str], predicted: set[str], path: Any) -> None:
+def warn_disjoint(gold: set[str], predicted: set[str], path: Any) -> None:
     """Prints a notice if two files have no label in common."""
     if gold and predicted and not gold & predicted:
         labels = f"{', '.join(sorted(gold))} against {', '.join(sorted(predicted))}"

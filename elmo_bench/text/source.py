@@ -29,7 +29,7 @@ TABLES = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".jsonl": "json",
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # our names -> the hub's names
 FILES = (*SPLITS, "folder")  # keys of `data` that name its files ...
 PLACES = (*FILES, "hub", "revision", "configuration", "columns")  # ... and where it may be tables
-CHUNK = 500  # rows that are Python objects at once; as such they take ten times the memory
+CHUNK = 500  # rows held as Python objects, which take ten times the memory
 
 
 def check_keys(data: Mapping[str, Any], *own: str, places: Sequence[str] = PLACES) -> None:
@@ -39,9 +39,7 @@ def check_keys(data: Mapping[str, Any], *own: str, places: Sequence[str] = PLACE
     """
     for key, value in data.items():
         if value == "":
-            raise UserError(
-                f"task.data.{key} is empty, as a variable of the shell is that is not set; give a file or folder"
-            )
+            raise UserError(f"task.data.{key} is empty, like an unset variable of the shell; give a file or folder")
         if key not in places and key not in own:
             raise UserError(f"task.data.{key}: there is no such key; {choices(key, [*places, *own])}")
 
@@ -79,7 +77,7 @@ class Table(NamedTuple):
             raise self.unfit(f"lacks {' and '.join(lacking)}")
 
     def row(self, number: int) -> dict[str, Any]:
-        """A row by the names in the file, without its empty cells; of a split, of which nothing is repeated, none."""
+        """A row of a file to predict, by the names there and without empty cells; empty for a split."""
         return {} if self.split else {self.theirs.get(n, n): c for n, c in self.rows[number].items() if c is not None}
 
     def cells(self, column: str) -> Iterator[Any]:
@@ -117,7 +115,7 @@ class Table(NamedTuple):
 
 
 def with_inputs(rows: list[dict[str, Any]], opened: Table | Path) -> list[dict[str, Any]]:
-    """The rows that were made of a file; of a table each with its own there as "input"."""
+    """The rows of a file; those of a table get their cells there as "input"."""
     return rows if isinstance(opened, Path) else [row | {"input": opened.row(i)} for i, row in enumerate(rows)]
 
 
@@ -165,12 +163,12 @@ class DataSource:
         kinds = {name: self._is_table(self.path(split)) for split, name in names.items()}
         found = {*kinds.values()}
         if len(found) > 1:
-            listed = ", ".join(f"{name} is {'a table' if kind else 'none'}" for name, kind in kinds.items())
+            listed = ", ".join(f"{name} is {'a table' if kind else 'not'}" for name, kind in kinds.items())
             raise UserError(
                 f"{listed}: all splits must be tables (.parquet, .json, .csv), or all the data set's own files"
             )
         if found == {False} and self.columns:
-            raise UserError(f"task.data.columns is for tables, and {next(iter(kinds))} is none; {self.otherwise}")
+            raise UserError(f"task.data.columns is for tables, and {next(iter(kinds))} is not one; {self.otherwise}")
         return found == {True}
 
     def _is_table(self, path: Path) -> bool:
@@ -331,7 +329,7 @@ def tables(splits: Mapping[str, list[dict[str, Any]]]) -> DatasetDict:
 
 
 def mapped(rows: Iterable[dict[str, Any]], features: Features) -> Dataset:
-    """The rows as a table that the system reads from a temporary file, page by page; the file goes with the table."""
+    """The rows as a table that is memory-mapped from a temporary file, which is deleted with the table."""
     from datasets import Dataset
     from datasets.arrow_writer import ArrowWriter
 

@@ -28,7 +28,7 @@ _MARKS = f"[{_MARK}{_JOINER}]*"
 
 
 def _pattern(inside: str = "", after: str = "") -> re.Pattern[str]:
-    """Of a word; `inside` goes on in words, `after` behind single characters."""
+    """The pattern of a word; `inside` continues letters and digits, `after` follows a single character."""
     return re.compile(
         rf"""
         \b(?:{_TITLES})\.                          # Dr. and the like, where a word begins
@@ -94,7 +94,7 @@ def _marks() -> frozenset[str]:
 
 
 def _seen(char: str) -> str:
-    """A character as the pattern sees it: what changes the one before it is a letter."""
+    """A character as the pattern sees it: what modifies the character before it counts as a letter."""
     if char in "\u200b\ufeff":  # spaces of no width
         return " "
     if char == "\u200d":
@@ -110,12 +110,12 @@ def _form(piece: str) -> str:
 
 
 def compounds(words: Sequence[TextWord], joints: Collection[str], clitics: bool) -> list[str]:
-    """The words, those that hyphens or the like join made one.
+    """The words, with those that a hyphen or the like connects merged into one.
 
     Args:
         words: of a text.
-        joints: what joins the words on either side, if these touch it and are letters or digits there.
-        clitics: join to one that begins with another character, too, such as 's.
+        joints: what connects the words on both sides, if they touch it with a letter or digit.
+        clitics: also connect to a word that begins with another character, such as 's.
     """
     joined: list[list[str]] = []
     for before, word, after in zip([None, *words], words, [*words[1:], None], strict=False):
@@ -195,8 +195,8 @@ def tokens_of(raw: Mapping[str, Any]) -> list[str] | None:
 
 
 def has_words(text: str) -> bool:
-    """Whether a text has any: one of white space and of spaces without a width (U+200B, U+FEFF) has none."""
-    return any(map(str.isalnum, text)) or bool(words(text))  # the first finds one fast
+    """Whether a text has any word: white space and zero-width spaces (U+200B, U+FEFF) are none."""
+    return any(map(str.isalnum, text)) or bool(words(text))  # the first is fast
 
 
 def are_words(value: Any) -> bool:
@@ -225,7 +225,7 @@ def document_of(text: str) -> dict[str, Any]:
 
 
 def extent(row: Mapping[str, Any], tokens: list[str], start: int, end: int) -> dict[str, Any]:
-    """The "text" of the words [start, end) of a row; if it was made of text: as it stands there, and "characters"."""
+    """The "text" of the words [start, end) of a row; for raw text as written there, with its "characters"."""
     if "places" not in row:
         return {"text": " ".join(tokens[start:end])}
     first, last = row["places"][start][0], row["places"][end - 1][1]

@@ -1,4 +1,4 @@
-"""A mapping between strings and ids, and how much of a text a list that was given beside it has."""
+"""A mapping between strings and ids, and the coverage of a text by a list such as a vocabulary."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Vocabulary:
 
     @classmethod
     def of_words(cls, words: Iterable[str], minimum: int, characters: int, lower: bool) -> dict[str, Vocabulary]:
-        """Those of the "words", see `count`, and of their "chars", seen at least `characters` times and cased."""
+        """The vocabularies "words" (see `count`) and "chars": cased characters seen at least `characters` times."""
         seen, chars = Counter(words), Counter[str]()
         for word, number in seen.items():
             for char in word:
@@ -65,19 +65,19 @@ class Vocabulary:
 
     @classmethod
     def restore(cls, state: dict) -> Vocabulary:
-        """Raises an error of Python's for anything else than `state` gives."""
+        """The inverse of `state`; other content is a TypeError, KeyError or ValueError."""
         if not isinstance(state["special"], bool) or not all(isinstance(item, str) for item in state["items"]):
             raise TypeError("the items of a vocabulary must be strings")
         return cls(state["items"], state["special"])
 
 
 def coverage(path: StrPath, known: int, number: int, what: str, least: float, mend: str) -> str:
-    """A line that says how much a list has of what it was given for: a vocabulary, word vectors, an inventory.
+    """A message with the coverage of a text by a list: a vocabulary, word vectors, an inventory of senses.
 
     Args:
         path: the file of the list, or the key that names it.
         known, number: what it has, and what there is, of `what`, such as "running words of the text".
-        least: the share from which on the list is taken to be meant for the text.
+        least: a list that covers less is not meant for the text, which is an error.
         mend: what to do about another list.
     """
     message = f"has {known} of the {number} {what} ({known / max(number, 1):.1%})"
@@ -86,10 +86,13 @@ def coverage(path: StrPath, known: int, number: int, what: str, least: float, me
     return f"{path} {message}"
 
 
-def tell_known(
+def warn_unknown(
     items: Sequence[str], vocabulary: Vocabulary, split: str, what: str, mend: str, most: float = 1.0
 ) -> None:
-    """Says how many items of a split, `what`, the training data have, if that is less than the share `most`."""
+    """Prints how many items of a split the training data have, if it is less than the share `most`.
+
+    Less than a hundredth of those of dev is an error, as in `coverage`.
+    """
     known = sum(item in vocabulary for item in items)
     if known < most * len(items):
         least = 0.01 if split == "dev" else 0.0

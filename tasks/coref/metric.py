@@ -165,9 +165,9 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     """The metric of two files with `#begin document` lines and mentions in the last column, as the scorer takes them.
 
     As there, a document that only `gold` has counts as one without predictions, one that only `predictions` has does
-    not count, and words are not compared; the standard error names such documents, and the first other word of each. Of
-    predictions that `predict` has marked so, clusters of one mention of the gold file are left out, as in the run; how
-    many these are is told there too.
+    not count, and words are not compared; such documents, and the first word of each that differs, are named on the
+    standard error. If `predict` has marked the predictions so, the gold file's clusters of one mention are left out, as
+    in the run, and counted on the standard error.
     """
     key, response = ({part.key: part for part in read_documents(path, strict=False)} for path in (gold, predictions))
     for path, parts in ((gold, key), (predictions, response)):

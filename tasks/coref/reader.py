@@ -23,7 +23,7 @@ from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.source import FILES, SPLITS, check_keys, tables
 from elmo_bench.text.tags import Span
 from elmo_bench.text.tokenizer import are_words, document_of
-from elmo_bench.text.vocabulary import Vocabulary, tell_known
+from elmo_bench.text.vocabulary import Vocabulary, warn_unknown
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
@@ -84,7 +84,7 @@ class CorefReader(TextReader):
             if genres.items[2:] != ["-"]:
                 named = [row["genre"] for row in splits[split] if row["genre"] != "-"]
                 mend = "the genre is the first folder of a document's name, as bc of bc/cctv/00/cctv_0001"
-                tell_known(named, genres, split, "genres of the documents", mend)
+                warn_unknown(named, genres, split, "genres of the documents", mend)
         return tables(splits)
 
     def _rows(self, split: str) -> list[Row]:
@@ -205,7 +205,7 @@ def _row(document: conll2012.Document) -> Row:
 
 
 def unslashed(words: list[str]) -> list[str]:
-    """The words with `.` for `/.` and `?` for `/?`, as word vectors and the biLM know them; so in Lee et al.'s code."""
+    """The words with `.` for `/.` and `?` for `/?`, as word vectors and the biLM know them; as in Lee et al.'s code."""
     return [UNSLASHED.get(word, word) for word in words]
 
 

@@ -53,7 +53,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _letters(text: str) -> str:
-    """What is left of a sentence whatever its tokenization."""
+    """The letters and digits of a sentence, which do not depend on its tokenization."""
     return "".join(char for char in text.lower() if char.isalnum())
 
 

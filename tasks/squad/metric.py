@@ -80,8 +80,8 @@ class SquadMetric(AdditiveMetric):
 def score(gold: Path | str, predictions: Path | str, data: Mapping[str, Any] | None = None) -> dict[str, float]:
     """The metric of a data set's JSON file and of a JSON object {id: answer}; either may be a table of questions.
 
-    As with the official script, a question without a prediction is wrong and told on the standard error, and a
-    prediction for no question is passed over.
+    As with the official script, a question without a prediction is wrong and reported on the standard error, and a
+    prediction for no question is ignored.
     """
     source = DataSource(data or {}, native=is_release)
     wanted, answers = dict(_golds(gold, source)), _predicted(predictions, source)

@@ -11,7 +11,7 @@ from elmo_bench.metrics.items import F1Metric
 from elmo_bench.system.errors import notice
 from elmo_bench.text.columns import side_by_side
 from elmo_bench.text.conll2012 import ONLY_VERBS, ConllSentence, begins_with, read_documents
-from elmo_bench.text.labels import tell_apart
+from elmo_bench.text.labels import warn_disjoint
 from elmo_bench.text.tags import Span
 
 if TYPE_CHECKING:  # `score` needs no torch
@@ -111,9 +111,8 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     """The metric of two files in CoNLL-2012 columns, of the same sentences.
 
     As in srl-eval.pl, a predicate that only the gold file has, or whose lemma differs, has all its arguments missed;
-    one that only the predictions have is not counted at all. Predictions that `predict` has marked as those
-    of verbs are not asked for the other predicates of the gold file. The standard error tells how many these are, and
-    how many have another lemma.
+    one that only the predictions have is not counted at all. If `predict` has marked the predictions as those of verbs,
+    the other predicates of the gold file are left out. A notice counts these, and those with another lemma.
     """
     metric, left_out, other = SrlMetric(), 0, []
     roles: tuple[set[str], set[str]] = set(), set()
@@ -131,7 +130,7 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
             if answer is not None and not same:
                 other.append(f"{answer.lemma} for {predicate.lemma}")
             metric.add(predicate.arguments, answer.arguments if answer is not None and same else [])
-    tell_apart(*roles, predictions)
+    warn_disjoint(*roles, predictions)
     if left_out:
         notice(f"{left_out} predicates of {gold} are no verbs and not scored, as the first line says", predictions)
     if other:

@@ -23,7 +23,7 @@ from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.source import FILES, SPLITS, check_keys, tables
 from elmo_bench.text.tags import Span
 from elmo_bench.text.tokenizer import are_words, sentence_of
-from elmo_bench.text.vocabulary import Vocabulary, tell_known
+from elmo_bench.text.vocabulary import Vocabulary, warn_unknown
 from tasks.srl.metric import is_verb
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class SrlReader(TextReader):
                 message = f"the {split} data contain no argument, so that nothing can be scored"
                 raise UserError(message, self.data[split])
             mend = "are the roles written alike, ARG0 or A0, in both?"
-            tell_known(found, self.vocabularies["labels"], split, "roles", mend, MOST)
+            warn_unknown(found, self.vocabularies["labels"], split, "roles", mend, MOST)
         return tables(splits)
 
     def _rows(self, split: str) -> list[Row]:

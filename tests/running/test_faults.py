@@ -253,7 +253,7 @@ def test_a_checkpoint_of_another_run_is_refused(bench, stopped):
     [
         ("history", [1, 2], "not a checkpoint of a run"), ("loops", None, "not a checkpoint of a run"),
         ("state_dict", {"a": torch.zeros(1)}, "not a checkpoint of this model"),
-        ("state_dict", {"a": torch.tensor([torch.inf])}, "'a' are no dense numbers that are finite"),
+        ("state_dict", {"a": torch.tensor([torch.inf])}, "'a' are not dense numbers that are finite"),
     ],
 )  # fmt: skip
 def test_a_checkpoint_of_another_shape_is_not_resumed_from(bench, stopped, key, value, message):

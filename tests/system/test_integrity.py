@@ -120,7 +120,7 @@ def test_an_archive_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(tm
 def test_numbers_that_are_repeated_and_not_stored_are_no_weights(tmp_path):
     path = tmp_path / "a.ckpt"
     integrity.save_checkpoint({"state_dict": {"w": torch.ones(1, 1).expand(10**6, 10**6)}}, path)
-    with pytest.raises(UserError, match="'w' are no dense numbers"):
+    with pytest.raises(UserError, match="'w' are not dense numbers"):
         integrity.load_checkpoint(path, "remove it")
 
 

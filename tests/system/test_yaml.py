@@ -17,10 +17,10 @@ BOMB = "a: &a [x]\n" + "".join(
     f"{one}: &{one} [{NINE.replace('{}', before)}]\n" for before, one in zip("abcdefghi", "bcdefghij", strict=True)
 )
 WRONG = {
-    BOMB: ":6: not readable YAML (more than 20,000 values, those of aliases written out)",
+    BOMB: ":6: not readable YAML (more than 20,000 values, with aliases expanded)",
     "a: " + 300 * "[": ":1: not readable YAML (nested more than 40 deep)",
     "".join(f"{depth * ' '}a:\n" for depth in range(300)): ":40: not readable YAML (nested more than 40 deep)",
-    "a: &a [*a]": ":1: not readable YAML (*a stands inside of what it stands for)",
+    "a: &a [*a]": ":1: not readable YAML (*a is inside its own target)",
     "a: [1\nb: }": ":2: not readable YAML (expected ',' or ']', but got ':')",
     "a: 1\na: 2": ":2: not readable YAML (found duplicate key a)",
     "a: !!python/object/apply:os.mkdir [made]": ":1: not readable YAML (could not determine a constructor for the tag",

@@ -262,7 +262,7 @@ def test_a_column_may_be_named_by_one_of_ours_and_a_key_that_nothing_reads_is_re
     for reader in (CorefReader, NerReader, SnliReader, SquadReader, SrlReader, Sst5Reader):
         with pytest.raises(UserError, match=r"task\.data\.trian: there is no such key; did you mean train\?"):
             reader(data | {"trian": "x"}).load()
-        with pytest.raises(UserError, match=r"task\.data\.train is empty, as a variable of the shell"):
+        with pytest.raises(UserError, match=r"task\.data\.train is empty, like an unset variable of the shell"):
             reader(data | {"train": ""}).load()
     with pytest.raises(UserError, match=r"task\.data\.word_column is for column files; of a table, "):
         NerReader(data | {"word_column": 1}).load()
@@ -281,7 +281,7 @@ def test_keys_of_tables_are_refused_of_other_files(tmp_path):
             UserError, match=rf"task\.data\.{key} is for tables.* task\.data\.word_column and .*tag_col"
         ):
             NerReader(data | {key: value}).load()
-    with pytest.raises(UserError, match=r"task\.data\.columns is for tables, and .*all\.txt is none; leave it out"):
+    with pytest.raises(UserError, match=r"task\.data\.columns is for tables, and .*all\.txt is not one; leave it out"):
         Sst5Reader(lines(tmp_path, "(3 fine)", ending="txt") | {"columns": {"text": "a"}}).load()
 
 

@@ -100,7 +100,7 @@ def open_member(path: StrPath, choose: Callable[[list[str]], str | None]) -> Ite
 
 
 def check(path: StrPath) -> None:
-    """Raises `UserError` unless there is a regular file."""
+    """Refuses anything but an existing regular file."""
     limits.regular(path)
     if not Path(path).is_file():
         raise UserError("no such file; check the path", path)
@@ -126,7 +126,7 @@ def _raised(error: OSError) -> None:
 
 
 def distinct(paths: Sequence[Path]) -> list[Path]:
-    """The paths. Raises `UserError` if a file is there both plain and packed."""
+    """The paths; a file that is there both plain and packed is an error."""
     known: dict[Path, Path] = {}
     for path in paths:
         if (other := known.setdefault(plain(path), path)) != path:
@@ -152,7 +152,7 @@ def ending(path: StrPath) -> str:
 
 
 def first_line(path: StrPath) -> str:
-    """The first line of a text file, which may be all of it, as in JSON. Raises `UserError` as `open_text` does."""
+    """The first line of a text file, which may be all of it, as in JSON."""
     return read_text(path, line=True)
 
 
@@ -165,7 +165,7 @@ def numbered_lines(path: StrPath) -> Iterator[tuple[int, str]]:
 
 
 def read_text(path: StrPath, line: bool = False) -> str:
-    """All of a text file, which may be a single line, or its first line. Raises `UserError` as `open_text` does."""
+    """All of a text file, which may be a single line, or its first line."""
     with open_bytes(path) as file:
         content = (file.readline if line else file.read)(limits.WHOLE + 1)
     if len(content) > limits.WHOLE:
@@ -179,7 +179,7 @@ def read_text(path: StrPath, line: bool = False) -> str:
 
 
 def decode(file: IO[bytes], path: Path) -> Iterator[str]:
-    """The lines of an open file as strings. Raises `UserError` naming the first that is not UTF-8 or too long."""
+    """The lines of an open file as strings; one that is not UTF-8 or too long is an error."""
     for number, line in enumerate(iter(lambda: file.readline(limits.LINE + 1), b""), start=1):
         if len(line) > limits.LINE:
             raise UserError(f"a line of over {limits.LINE >> 20} MiB; is this the right file?", path, number)
@@ -292,8 +292,8 @@ def _sync(path: Path) -> None:
 
 
 def others(path: Path) -> str | None:
-    """Why a file or folder may hold what somebody else wrote, in words; None where only those can write to it whose
-    code runs here anyway: this user, root and the owner of this package. A missing one is nobody's.
+    """Why somebody else could have written a file or folder, for a message; None if only those could whose code runs
+    here anyway: this user, root and the owner of this package. A missing one is nobody's.
 
     A group may write only if it is this user's own, as many systems give each user one; it may always read.
     """

@@ -105,7 +105,7 @@ def load_checkpoint(path: StrPath, remedy: str) -> dict[str, Any]:
                 or each.nbytes > each.untyped_storage().nbytes()  # numbers that are repeated, and not stored
                 or not each.float().isfinite().all()
             ):  # fmt: skip
-                message = f"the weights {name!r} are no dense numbers that are finite in 32 bits"
+                message = f"the weights {name!r} are not dense numbers that are finite in 32 bits"
                 raise UserError(f"{message}; {remedy}", path)
     return saved
 

@@ -25,7 +25,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read(path: StrPath) -> Any:
-    """The value in a file, plain, .gz or .xz. Raises `UserError` naming file and line."""
+    """The value in a file, plain, .gz or .xz."""
     text = read_text(path)
     try:
         return parse(text)
@@ -44,7 +44,7 @@ def begins_array(line: str) -> bool:
 
 
 def dumps(value: Any, **style: Any) -> str:
-    """The JSON text of a value, in the `style` that `json.dumps` takes. Raises `UserError` for NaN and infinity."""
+    """The JSON text of a value, in the `style` that `json.dumps` takes; NaN and infinity are errors."""
     try:
         return json.dumps(value, allow_nan=False, **style)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The limits of what is read. A file beyond one of them ends in one line, and never fills the memory or waits.
+"""Limits on what is read: a file beyond one of them is a one-line error, and never fills the memory or blocks.
 
 Real data stay far below: the longest line of word vectors has a few kilobytes, SQuAD's training file is 33 MB in one
 line of JSON, text is packed to a fourth of its size, and the deepest tree of the sentiment treebank has 30 levels.
@@ -17,7 +17,7 @@ RATIO = 200  # how many times its size a packed file may have once unpacked ...
 UNPACKED = 1 << 24  # ... if that is more than so many bytes
 NESTING = 200  # brackets open at once, in JSON and in trees
 YAML = 1 << 20  # characters of a YAML file; the longest file in conf/ has 6,000 ...
-NODES = 20_000  # ... how many keys and values it may come to once its aliases are written out ...
+NODES = 20_000  # ... how many keys and values it may have with its aliases expanded ...
 LEVELS = 40  # ... and how many blocks may be open at once
 DIGITS = 20  # of a whole number: those of the largest one of 64 bits
 CLUSTERS = 5_000  # of coreference in one document: their alignment takes a matrix of all pairs

@@ -1,4 +1,4 @@
-"""What a command writes where its user says: never over what it reads, and never in the place of what others have made.
+"""Outputs of commands: never written over an input, and never in the place of somebody else's files.
 
 Single files go through `files.replacement`, which writes beside them.
 """
@@ -93,11 +93,11 @@ def filled(folder: Path, marker: str, before: bytes | None) -> Iterator[Path]:
                 os.replace(beside / name, folder / name)
 
 
-# Folders of what is fetched or made on the way, and removed at the end.
+# Temporary folders, which are removed at the end.
 
 
 def scratch(folder: Path) -> None:
-    """Makes such a folder. Raises `UserError` if it exists, and other things lie in it."""
+    """Makes a temporary folder; one that exists and has other content is an error."""
     if mark(folder, TAG) == b"" and (not folder.is_dir() or os.listdir(folder)):
         raise UserError("was not made by this command, which would remove it; move it away", folder)
     write_text(folder / TAG, SIGNATURE)

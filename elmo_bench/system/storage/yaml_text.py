@@ -1,7 +1,7 @@
 """Reading YAML: as OmegaConf does (no tags that run code, no key twice), within the limits of `limits`.
 
-An alias costs the reader nothing and OmegaConf a copy of what it stands for: nine lines of them fill any memory. So the
-loader counts what a document comes to once all aliases are written out. Hydra uses the same loader.
+An alias costs the reader nothing, but OmegaConf a copy of its target: nine lines of them fill any memory. So the loader
+counts the nodes of a document with all aliases expanded. Hydra uses the same loader.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from elmo_bench.system.storage.files import read_text
 
 
 class Loader(_utils.get_yaml_loader()):
-    """OmegaConf's own, with limits on the depth of a document and on the nodes that it comes to."""
+    """OmegaConf's own, with limits on the depth of a document and on its nodes with aliases expanded."""
 
     def __init__(self, stream: Any):
         super().__init__(stream)
         self._depth = 0
-        self._sizes: dict[Any, int] = {}  # of each node that is complete: how many it comes to
+        self._sizes: dict[Any, int] = {}  # of each complete node, with aliases expanded
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.peek_event()
@@ -35,16 +35,14 @@ class Loader(_utils.get_yaml_loader()):
         self._depth -= 1
         if isinstance(event, yaml.AliasEvent):
             if node not in self._sizes:
-                raise ComposerError(
-                    None, None, f"*{event.anchor} stands inside of what it stands for", event.start_mark
-                )
+                raise ComposerError(None, None, f"*{event.anchor} is inside its own target", event.start_mark)
             return node
         inner = () if isinstance(node, yaml.ScalarNode) else node.value
         if isinstance(node, yaml.MappingNode):
             inner = chain.from_iterable(inner)  # pairs
         self._sizes[node] = 1 + sum(map(self._sizes.__getitem__, inner))
         if self._sizes[node] > limits.NODES:
-            problem = f"more than {limits.NODES:,} values, those of aliases written out"
+            problem = f"more than {limits.NODES:,} values, with aliases expanded"
             raise ComposerError(None, None, problem, event.start_mark)
         return node
 

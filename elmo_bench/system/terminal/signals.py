@@ -19,7 +19,7 @@ GRACE = 8.0  # seconds
 
 
 class _Command:
-    """What is known of the command that is running."""
+    """The state of the running command."""
 
     running = False
     received: int | None = None  # the first signal
@@ -32,7 +32,7 @@ def received() -> int | None:
 
 
 def line(number: int) -> str:
-    """What is said at the end."""
+    """The line that is printed at the end."""
     name = "" if number == signal.SIGINT else f" ({signal.Signals(number).name})"
     return f"interrupted{name}; {_Command.advice}"
 

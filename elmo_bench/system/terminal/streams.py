@@ -45,7 +45,7 @@ def ready() -> None:
 
 
 def check() -> None:
-    """Called when a command is done. Raises `UserError` if it has printed to a closed stdout."""
+    """Called when a command is done; one that has printed to a closed stdout ends with an error."""
     if isinstance(sys.stdout, _Closed) and sys.stdout.used:
         raise UserError("done, but standard output is closed, so what it prints is lost; >/dev/null if that is wanted")
 
