@@ -191,13 +191,10 @@ class TransformersLayers:
         if any(isinstance(sentence, str) for sentence in sentences):
             raise TypeError("a sentence is a list of tokens, not a string; split it first")
         with torch.autocast(self._device.type, enabled=False):
-            if self._trained():
+            if torch.is_grad_enabled() and any(p.requires_grad for p in self.module.parameters()):
                 return self._compute(sentences)
             with torch.inference_mode(False), torch.no_grad():  # a model may keep tensors: plain ones
                 return self._compute(sentences)
-
-    def _trained(self) -> bool:
-        return torch.is_grad_enabled() and any(p.requires_grad for p in self.module.parameters())
 
     def _compute(self, sentences: Sentences) -> Tensor:
         windows = [window for windows in self.pieces.windows(sentences) for window in windows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from elmo_bench.system.errors import UserError
@@ -24,17 +24,18 @@ def subset(sources: Mapping[str, Path]) -> dict[str, str]:
     Returns:
         the text of each file below data_root, by its name.
     """
-    held = {split: list(_parallel(sources["splits"] / "dataset/eSNLI", split)) for split in ("dev", "test")}
+    folder = sources["splits"] / "dataset/eSNLI"  # a file of labels and two of sentences, one a line
+    held = {
+        split: list(zip(*(_lines(folder / f"{name}.{split}") for name in ("labels", "s1", "s2")), strict=True))
+        for split in ("dev", "test")
+    }
     premises = {_letters(premise) for pairs in held.values() for _, premise, _ in pairs}
     rows = [row for name in ("train", "test") for row in _numbered(sources["subset"] / "data/snli" / f"{name}.csv")]
     train = dict.fromkeys(row for row in rows if _letters(row[1]) not in premises)
-    return {f"snli/{split}.tsv": _table(pairs) for split, pairs in {"train": train, **held}.items()}
-
-
-def _parallel(folder: Path, split: str) -> Iterator[Pair]:
-    """The pairs of three files, a label or a sentence a line."""
-    columns = [_lines(folder / f"{name}.{split}") for name in ("labels", "s1", "s2")]
-    yield from zip(*columns, strict=True)  # type: ignore[misc]
+    return {
+        f"snli/{split}.tsv": "".join("\t".join(row) + "\n" for row in [HEADER, *pairs])
+        for split, pairs in {"train": train, **held}.items()
+    }
 
 
 def _numbered(path: Path) -> Iterator[Pair]:
@@ -55,7 +56,3 @@ def _lines(path: Path) -> list[str]:
 def _letters(text: str) -> str:
     """The letters and digits of a sentence, which do not depend on its tokenization."""
     return "".join(char for char in text.lower() if char.isalnum())
-
-
-def _table(pairs: Iterable[Pair]) -> str:
-    return "".join("\t".join(row) + "\n" for row in [HEADER, *pairs])

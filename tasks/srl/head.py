@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from elmo_bench.nn.crf import viterbi
 from elmo_bench.nn.encoders import AlternatingHighwayLSTM
 from elmo_bench.nn.numerics import ScoreLinear
-from elmo_bench.task import Batch, Embedded, Row
+from elmo_bench.task import Batch, Embedded
 from elmo_bench.text import tags
 from elmo_bench.text.tokenizer import labelled
 from elmo_bench.text.vocabulary import Vocabulary
@@ -86,15 +86,15 @@ class SrlHead(nn.Module):
         best = iter(viterbi(scores.emissions.float(), self.start, self.pairs, self.end, scores.mask))
         answers = []
         for row in batch.rows:
-            paths = [next(best) for _ in row["predicates"] or [None]]
-            frames = [self._frame(row, i, path) for i, path in zip(row["predicates"], paths, strict=False)]
+            words, frames = row["tokens"], []
+            for predicate in row["predicates"] or [None]:  # without one, the batch has a sequence all the same
+                spans = tags.spans([self.labels[tag] for tag in next(best)])
+                if predicate is not None:
+                    frame = {"predicate": predicate, "word": words[predicate]}
+                    found = {"arguments": [labelled(row, span) for span in spans], "brackets": brackets(words, spans)}
+                    frames.append(frame | found)
             answers.append({"frames": frames})
         return answers
-
-    def _frame(self, row: Row, predicate: int, path: list[int]) -> dict[str, Any]:
-        words, spans = row["tokens"], tags.spans([self.labels[tag] for tag in path])
-        frame = {"predicate": predicate, "word": words[predicate]}
-        return {**frame, "arguments": [labelled(row, span) for span in spans], "brackets": brackets(words, spans)}
 
 
 def _loss(emissions: Tensor, gold: Tensor, mask: Tensor) -> Tensor:

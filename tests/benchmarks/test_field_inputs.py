@@ -153,13 +153,26 @@ def test_text_has_the_same_words_for_all_tasks_in_either_form(raw, tokenized):
         assert [text[a:b] for a, b in zip(question["starts"], question["ends"], strict=True)] == pieces
 
 
-@pytest.mark.parametrize("text", ["", " \n", "\u200b", "\ufeff \u200b"])
-@pytest.mark.parametrize("reader", [NerReader, SrlReader, CorefReader, Sst5Reader, SnliReader, SquadReader])
-def test_text_without_words_is_refused(reader, text):
-    for keys in ({"text": text}, {"premise": "a", "hypothesis": text}, {"context": text, "question": "x"},
-                 {"context": "x", "question": text}):  # fmt: skip
+@pytest.mark.parametrize(
+    ("reader", "keys", "refused"),
+    [
+        (NerReader, ("text",),
+         [{"words": ["a"]}, {"text": ["a"]}, {"tokens": []}, {"tokens": " "}, {"tokens": ["a", 1]}]),
+        (SrlReader, ("text", "predicates"),
+         [{"predicates": value} for value in ([5], [-1], [True], 1, [0, 0])] + [{"predicates": [0], "lemmas": []}]),
+        (CorefReader, ("text",), []), (Sst5Reader, ("text",), []),
+        (SnliReader, ("premise", "hypothesis"), [{"premise": ["a"]}]), (SquadReader, ("context", "question"), []),
+    ],
+)  # fmt: skip
+def test_raw_text_that_does_not_fit_is_refused(reader, keys, refused):
+    good = {key: [] if key == "predicates" else "Ida sang" for key in keys}
+    reader({}).from_text(**good)
+    lacking = [{other: good[other] for other in keys if other != key} for key in keys]
+    empty = ("", " \n", "\u200b", "\ufeff \u200b", 3, None)
+    texts = [good | {key: text} for key in keys if key != "predicates" for text in empty]
+    for raw in lacking + texts + [(good if good.keys() & each else {}) | each for each in refused]:
         with pytest.raises(UserError):
-            reader({}).from_text(**keys, predicates=[])
+            reader({}).from_text(**raw)
 
 
 def test_a_document_is_split_into_sentences():

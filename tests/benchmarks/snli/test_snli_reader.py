@@ -116,14 +116,6 @@ def test_every_real_pair_is_read(data_root):
     assert all(pair.premise and pair.hypothesis for part in pairs.values() for pair in part)
 
 
-@pytest.mark.parametrize(
-    "raw", [{}, {"premise": "a"}, {"premise": "a", "hypothesis": ""}, {"premise": ["a"], "hypothesis": "b"}]
-)
-def test_raw_pairs_that_are_none(raw):
-    with pytest.raises(UserError):
-        SnliReader({}).from_text(**raw)
-
-
 # Faults.
 
 HEADER = "gold_label\tsentence1\tsentence2\n"

@@ -112,17 +112,6 @@ def test_raw_text_with_its_predicates(data):
     assert torch.equal(text.mask.sum(1), torch.tensor([3, 3, 2]))
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [{}, {"text": "Ida sings"}, {"text": "", "predicates": []}, {"text": "a b", "predicates": [2]},
-     {"text": "a b", "predicates": [-1]}, {"text": "a b", "predicates": [True]}, {"text": "a b", "predicates": 1},
-     {"text": "a b", "predicates": [1, 1]}, {"text": "a b", "predicates": [1], "lemmas": []}],
-)  # fmt: skip
-def test_predicates_that_do_not_fit_their_text_are_refused(data, raw):
-    with pytest.raises(UserError):
-        SrlReader(data()).from_text(**raw)
-
-
 def test_faults_of_the_page(data):
     given = data()
     for wrong, message in (
