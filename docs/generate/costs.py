@@ -10,7 +10,7 @@ from typing import Any
 
 from hydra.utils import instantiate
 
-from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration import composing, pages
 from elmo_bench.configuration.tables import in_order
 from elmo_bench.identity.settings import maker
 from elmo_bench.records.frame import is_main, rest
@@ -43,8 +43,8 @@ def count() -> None:
 
 def words(task: str, scale: str) -> int:
     """The words of all distinct sentences of a task's data."""
-    run = schema.typed(pages.compose([f"task={task}", f"scale={scale}"]))
-    if made := maker(run.scale, run.places):
+    run = composing.run_config([f"task={task}", f"scale={scale}"])
+    if made := maker(run.scale, run):
         made.make()
     reader = instantiate(run.task.reader)
     return sum(map(len, sentences(reader.load().values(), reader.fields)))

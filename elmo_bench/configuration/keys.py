@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, Strict, TypeAdapter, ValidationError, create_model
@@ -131,17 +133,15 @@ def valid(kind: Any, value: Any, name: str = "", text: bool = False, path: Any =
     Raises:
         UserError: a key that the block lacks, a value that it may not have.
     """
-    adapter = _adapter(kind)
     try:
-        return adapter.validate_strings(value) if text else adapter.validate_python(value)
+        if not isinstance(kind, type) or not issubclass(kind, BaseModel):
+            return _adapter(kind).validate_python(value)
+        return kind.model_validate_strings(value) if text else kind.model_validate(value)
     except ValidationError as error:
         raise UserError(fault(error, kind, name), path) from None
 
 
-@cache
-def _adapter(kind: Any) -> TypeAdapter:
-    typed = hasattr(kind, "__pydantic_fields__")  # a block has a configuration of its own
-    return TypeAdapter(kind) if typed else TypeAdapter(kind, config=STRICT)
+_adapter = cache(partial(TypeAdapter, config=STRICT))
 
 
 def fault(error: ValidationError, kind: Any, name: str = "") -> str:
@@ -177,3 +177,23 @@ def finite(node: Any, name: str = "") -> None:
             finite(value, ".".join(map(str, filter(None, [name, part]))))
     elif isinstance(node, int | float) and not -(most := LARGEST if isinstance(node, float) else 2**31) <= node <= most:
         raise UserError(f"{name}={node}: a number that 32 bits can hold is needed")
+
+
+def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings by dotted key."""
+    by_key: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            by_key |= flat(value, f"{prefix}{key}.")
+        else:
+            by_key[f"{prefix}{key}"] = value
+    return by_key
+
+
+def relative(node: Any) -> Any:
+    """Containers with absolute paths cut to their last part: a record names no folder of this machine."""
+    if isinstance(node, dict):
+        return {key: relative(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [relative(value) for value in node]
+    return f"<elsewhere>/{Path(node).name}" if isinstance(node, str) and os.path.isabs(node) else node

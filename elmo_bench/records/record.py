@@ -7,14 +7,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal
 
+from omegaconf import OmegaConf
 from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveInt, StringConstraints
 
 from elmo_bench.configuration import pages
 from elmo_bench.configuration.keys import shape, valid
-from elmo_bench.identity.arms import own_files
+from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.hashing import fingerprint
@@ -299,3 +300,25 @@ def _misfit(record: Record) -> str | None:
 def without_seed(settings: Mapping[str, Any]) -> Plain:
     """What runs of one group have in common."""
     return {key: value for key, value in settings.items() if key != "seed"}
+
+
+def own_files(config: Mapping[str, Any]) -> dict[str, str]:
+    """By split, the name of a file of the user's where the scale has its own; of a run's configuration without places.
+
+    What a scale generates is known by its place, other files by their names.
+    """
+    task, scale = config["task"], config["scale"]
+    of_task, theirs, found = task.get("name"), dict[str, Any](), dict[str, str]()
+    for page in (places.page("task", of_task), places.page(f"task/{of_task}", scale.get("name"))):
+        said: Any = OmegaConf.to_container(pages.read(page)) if page.is_file() else {}
+        theirs |= (said.get("task") or {}).get("data") or {}
+    for split in ("train", "dev", "test"):
+        ours = (task.get("data") or {}).get(split)
+        if isinstance(ours, str) and isinstance(theirs.get(split), str):
+            name, scales = PurePath(ours).name, theirs[split].removeprefix("${in_folder:").removesuffix("}")
+            if scale.get("maker"):
+                own = ours != scales.replace("${scale.folder}", str(scale.get("folder")))
+            else:
+                own = name != PurePath(scales).name
+            found |= {split: name} if own else {}
+    return found

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from elmo_bench.identity.settings import flat
+from elmo_bench.configuration.keys import flat
 from elmo_bench.records.record import Record, of
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text

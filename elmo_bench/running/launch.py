@@ -11,14 +11,13 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from elmo_bench.configuration import schema
+from elmo_bench.configuration.composing import validated
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.identity import settings
-from elmo_bench.identity.arms import own_files, variant
 from elmo_bench.identity.missing import check_files
-from elmo_bench.identity.settings import Description, Identity, placeless
+from elmo_bench.identity.settings import Description, Identity, portable
 from elmo_bench.records import store
-from elmo_bench.records.record import Record
+from elmo_bench.records.record import Record, own_files
 from elmo_bench.records.run_names import label, run_name, summary, title
 from elmo_bench.records.wandb_runs import SWEEP, of_record
 from elmo_bench.system import machine
@@ -32,7 +31,7 @@ def train(cfg: DictConfig) -> Record:
     Raises:
         UserError: a value that is not allowed, missing data, malformed files.
     """
-    run = schema.typed(cfg)
+    run = validated(cfg)
     if run.trainer.fast_dev_run:
         return _smoke(cfg)
     check_files(run)
@@ -69,7 +68,7 @@ def _smoke(cfg: DictConfig) -> Record:
 
     with TemporaryDirectory() as folder:
         cfg.results_root, cfg.logger.wandb = folder, None
-        run = schema.typed(cfg)
+        run = validated(cfg)
         check_files(run)
         described = describe(run, Identity(run), cfg)
         _tell_of_data(run, described)
@@ -85,12 +84,12 @@ def describe(run: RunConfig, identity: Identity, cfg: DictConfig) -> Description
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     for key in ("table", "typed"):
         config.pop(key, None)
-    return Description(identity, run.arm, variant(run), config, placeless(cfg))
+    return Description(identity, config, portable(cfg))
 
 
 def _tell_of_data(run: RunConfig, described: Description) -> None:
     """Prints a line if the data are partly the user's own and partly those of the scale, or the same in two splits."""
-    splits, own = ("train", "dev", "test"), own_files(described.placeless)
+    splits, own = ("train", "dev", "test"), own_files(described.portable)
     scales = [split for split in splits if split not in own]
     if own and scales:
         print(
@@ -116,7 +115,7 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
         unfinished.start_anew(folder)
     with machine.preparing("files"):
         vectors = settings.make(run)
-    name = label(run.elmo.where, described.variant)
+    name = label(run.elmo.where, run.variant)
     print(f"{run_name(run.task.name, run.scale.name, name, run.seed)}: training", flush=True)
     _tell_of_data(run, described)
     with writing(folder):

@@ -120,7 +120,7 @@ def prepare(
     if run.compile:
         module.head.compile(dynamic=True)  # type: ignore[operator]
     data = Data(run.task.batch, run.seed, reader, splits, caches)
-    data.passes = passes(run, data.pass_length)
+    data.passes = passes(run, len(data.sampler(data.lengths["train"])))
     return Prepared(module, data, words)
 
 

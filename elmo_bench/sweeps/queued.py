@@ -14,12 +14,11 @@ from elmo_bench.records import store
 from elmo_bench.running.unfinished import start_anew
 from elmo_bench.sweeps import cluster, local
 from elmo_bench.sweeps.cluster import CANCELLED, RUNS, Attempt, ClusterSettings, Preparation, Queued, QueuedRun
-from elmo_bench.sweeps.plan import Plan, Planned
+from elmo_bench.sweeps.plan import Plan, PlannedRun
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.storage.locks import held
-from elmo_bench.system.terminal import console
 from elmo_bench.text.source import of_hub
 
 FILE = "submission.json"
@@ -52,9 +51,6 @@ def submit(plan: Plan) -> None:
     Raises:
         UserError: Slurm refuses, or another process is submitting.
     """
-    refused = (*plan.refused, *plan.errors.values())
-    for error in dict.fromkeys(refused):
-        console.show(error)
     if plan.runs:
         root, asked = Path(plan.config.results_root).absolute(), plan.request
         with held(cluster_folder(root), "another process is submitting runs; wait for it"):
@@ -67,11 +63,10 @@ def submit(plan: Plan) -> None:
                 _queue(plan, new, root, settings)
         counts = f"{recorded} recorded, {waiting} queued before, {len(new)} queued now"
         print(f"{asked.sweep}: {counts}; elmo-bench queue shows how far they are", flush=True)
-    for error in refused:
-        raise error
+    plan.raise_first()
 
 
-def _queue(plan: Plan, new: Sequence[Planned], root: Path, settings: ClusterSettings) -> None:
+def _queue(plan: Plan, new: Sequence[PlannedRun], root: Path, settings: ClusterSettings) -> None:
     folder = cluster_folder(root) / f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
     folder.mkdir()
     preparing = [Preparation([*local.PREPARE, *each.point.overrides]) for each in _preparing(new)]
@@ -101,9 +96,9 @@ def _queue(plan: Plan, new: Sequence[Planned], root: Path, settings: ClusterSett
     write_text(folder / FILE, json_text.dumps({"sweep": title, "runs": told, "prepare": prepare}, indent=1))
 
 
-def _preparing(new: Sequence[Planned]) -> list[Planned]:
+def _preparing(new: Sequence[PlannedRun]) -> list[PlannedRun]:
     """One run for each task and source of layers: the one on most data, of which the others read a part."""
-    largest: dict[str, Planned] = {}
+    largest: dict[str, PlannedRun] = {}
     for each in sorted(new, key=lambda each: each.config.fraction):
         layers = None if each.config.baseline else each.config.bilm
         text = each.config.vectors if each.config.trains_vectors else None
@@ -112,7 +107,7 @@ def _preparing(new: Sequence[Planned]) -> list[Planned]:
     return [each for each in largest.values() if not each.config.baseline or each.point.task not in needed]
 
 
-def _fetch(new: Sequence[Planned]) -> None:
+def _fetch(new: Sequence[PlannedRun]) -> None:
     """Gets the data of the hub here, where there is a network; the nodes may have none."""
     from hydra.utils import instantiate
 

@@ -11,7 +11,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.configuration import pages, stored
+from elmo_bench.configuration import composing, pages, stored
 from elmo_bench.configuration.composing import ROOTS
 from elmo_bench.configuration.keys import shape, valid
 from elmo_bench.configuration.schema import Plain
@@ -149,7 +149,7 @@ def read(task: str | None, models_root: str | None = None, folder: Path | None =
     if folder is None:
         folder, chosen = find(str(task), models_root)
     card = read_sealed(folder / CARD, "card of a head", RESTORE)
-    chosen = chosen or pages.compose([f"task={card.get('task')}"])
+    chosen = chosen or composing.compose([f"task={card.get('task')}"])
     check_digests(folder, _digests(card, folder), RESTORE)
     saved = load(str(folder / HEAD), RESTORE, task)
     saved["hyper_parameters"]["config"] = _with_folders(
@@ -162,7 +162,9 @@ def read(task: str | None, models_root: str | None = None, folder: Path | None =
 
 def find(task: str, models_root: str | None = None) -> tuple[Path, Any]:
     """The folder of a task's head, and the configuration that says where all folders are; as for `read`."""
-    chosen = pages.compose([f"task={task}", *([f"models_root={json_text.dumps(models_root)}"] if models_root else [])])
+    chosen = composing.compose(
+        [f"task={task}", *([f"models_root={json_text.dumps(models_root)}"] if models_root else [])]
+    )
     folder = folder_of(task, chosen.models_root, models_root is not None)
     if not (folder / HEAD).is_file():
         raise UserError(

@@ -28,11 +28,11 @@ def train(task: str = "ner", overrides: Sequence[str] | None = None) -> Record:
     if sweep := next((each for each in given if each.lstrip("+").startswith("sweep=")), None):
         raise UserError(f"{sweep}: a sweep is many runs, and train makes one; `elmo-bench sweep {sweep}` runs them")
     with ALONE, _process_kept():
-        from elmo_bench.configuration import pages  # which explains Hydra's errors
+        from elmo_bench.configuration import composing  # which explains Hydra's errors
         from elmo_bench.running import launch
 
         try:
-            return launch.train(pages.compose([f"task={task}", *given]))
+            return launch.train(composing.compose([f"task={task}", *given]))
         except Exception as error:
             message = None if isinstance(error, UserError) else console.explain(error)
             if message is None:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from elmo_bench.bilm.card import read_card
+from elmo_bench.configuration.composing import changed
 from elmo_bench.configuration.schema import RunConfig
-from elmo_bench.identity.arms import changed
 from elmo_bench.records import store, studies
 from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.reporting.statistics.groups import in_words

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from elmo_bench.commands.run import Reproduce, Train, check_flags
+from elmo_bench.commands.run import Reproduce
+from elmo_bench.commands.train import Train, check_flags
 from elmo_bench.commands.use import Predict
-from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration import composing
 from elmo_bench.running.blocks import check_blocks
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
@@ -95,7 +96,7 @@ def composed() -> None:
     """`train` without its own composition: Hydra composes each choice of files once for all tests."""
     from elmo_bench.running import launch
 
-    launch.train(pages.compose(sys.argv[1:]))
+    launch.train(composing.compose(sys.argv[1:]))
 
 
 COMPOSED = SimpleNamespace(__name__="train", main=lambda: console.report(composed, Train.again))
@@ -178,7 +179,7 @@ def test_keys_of_open_blocks_are_arguments_of_what_they_name(refused, bench, mon
     ],
 )
 def test_a_single_number_where_several_are_needed_is_named(argument, form):
-    run = schema.typed(pages.compose(["task=ner", "scale=mini", argument]))
+    run = composing.run_config(["task=ner", "scale=mini", argument])
     with pytest.raises(UserError) as error:
         check_blocks(run.task)
     assert str(error.value) == f"{argument}: should be {form}"
@@ -224,12 +225,12 @@ def test_places_of_the_environment_and_files_without_a_folder_are_made_absolute(
     monkeypatch.setenv("DATA_ROOT", "data")
     (tmp_path / "a.conll").write_text("")
     changes = ["task=srl", "scale=open", "task.data.train=a.conll", "task.data.dev=[a.conll,gone]"]
-    cfg = pages.compose([*changes, "cache_root='~/c'"])
+    cfg = composing.compose([*changes, "cache_root='~/c'"])
     assert (cfg.data_root, cfg.task.data.train) == (f"{tmp_path}/data", f"{tmp_path}/a.conll")
     assert list(cfg.task.data.dev) == [f"{tmp_path}/a.conll", "gone"]
     assert cfg.task.data.test == f"{tmp_path}/data/srl_ewt/test.conll"
     assert cfg.cache_root == "~/c"
-    below = pages.compose(["task=srl", "scale=open", "+task.data.folder=.", "task.data.train=a.conll"])
+    below = composing.compose(["task=srl", "scale=open", "+task.data.folder=.", "task.data.train=a.conll"])
     assert (below.task.data.folder, below.task.data.train) == (str(tmp_path), "a.conll")
 
 

@@ -13,7 +13,7 @@ from torch import distributed
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.configuration import schema
+from elmo_bench.configuration import composing
 from elmo_bench.identity.settings import Identity
 from elmo_bench.nn.numerics import all_finite
 from elmo_bench.records import items, store
@@ -274,7 +274,7 @@ def test_a_checkpoint_of_another_shape_is_not_resumed_from(bench, stopped, key, 
 def test_what_no_run_makes_in_its_work_folder_is_told_before_training(bench, monkeypatch, make, name, changes):
     """A pipe would be waited for, and a folder would be in the way after an epoch, or at the end."""
     monkeypatch.setattr("elmo_bench.running.run.run_once", lambda *_: pytest.fail("it was trained"))
-    folder = store.work(bench.results, "open", "toy", Identity(schema.typed(bench.compose(*INDEFINITE))).run)
+    folder = store.work(bench.results, "open", "toy", Identity(composing.validated(bench.compose(*INDEFINITE))).run)
     folder.mkdir(parents=True)
     make(folder / name)
     with pytest.raises(UserError, match=f"{name}: (expected a regular file|neither a file nor a folder that a run)"):
@@ -338,6 +338,6 @@ def test_numbers_that_cannot_be_used_are_refused_before_anything_is_read(bench, 
 
 def look_at(cfg):
     """What a run does before it reads anything."""
-    task = schema.typed(cfg).task
+    task = composing.validated(cfg).task
     check_blocks(task)
     rehearse(task)

@@ -8,7 +8,7 @@ import pytorch_lightning as pl
 import torch
 from hydra.errors import HydraException
 
-from elmo_bench.configuration import lightning, schema
+from elmo_bench.configuration import composing, lightning, schema
 from elmo_bench.configuration.schema import LIGHTNING, TrainerConfig
 from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
@@ -32,7 +32,7 @@ class Watching(pl.Callback):
 
 
 def typed(bench, *changes: str) -> schema.RunConfig:
-    return schema.typed(bench.compose(*INDEFINITE, *changes))
+    return composing.validated(bench.compose(*INDEFINITE, *changes))
 
 
 def test_every_argument_of_lightnings_trainer_is_passed_on_or_answered():

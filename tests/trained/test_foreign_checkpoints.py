@@ -8,7 +8,7 @@ import torch
 from omegaconf import OmegaConf
 
 from elmo_bench.commands.use import Predict
-from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration import composing, schema
 from elmo_bench.running import unfinished
 from elmo_bench.running.build import build
 from elmo_bench.system.errors import UserError
@@ -33,7 +33,7 @@ class Trap:
 def whole():
     """What the checkpoint of a small baseline holds that was not trained."""
     sizes = ["task.head.hidden=[4,4]", "task.chars.size=4", "task.words.size=4"]
-    config = pages.compose(["task=ner", "arm=baseline", *sizes])
+    config = composing.compose(["task=ner", "arm=baseline", *sizes])
     plain = OmegaConf.to_container(config, resolve=True)
     parts = {
         "words": Vocabulary(["sang"]),
