@@ -239,11 +239,7 @@ class Tune(Command):
 
 
 def to_tune(arguments: Sequence[str]) -> list[RunConfig]:
-    """The configuration of each task that the arguments name; of `task=all`, of every task that offers the scale.
-
-    Raises:
-        UserError: the errors of the configuration, or `bilm=` for `bilm.parent=`.
-    """
+    """The configuration of each task that the arguments name; of `task=all`, of every task that offers the scale."""
     from elmo_bench.configuration import composing, pages
 
     if named := next((one for one in arguments if one.startswith("bilm=") and one != "bilm=tuned"), None):
@@ -267,11 +263,7 @@ class OfBilm(Command):
     """and its weights"""
 
     def files(self) -> tuple[Path, Path]:
-        """The options and weights that were given, or those of `bilm`.
-
-        Raises:
-            UserError: one of both is given alone, or there is no biLM of the name.
-        """
+        """The options and weights that were given, or those of `bilm`."""
         from elmo_bench.bilm.card import files_of
 
         if self.options and self.weights:

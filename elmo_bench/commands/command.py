@@ -8,12 +8,10 @@ import os
 import pkgutil
 import sys
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from glob import escape, glob
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
-
-from pydantic import AfterValidator
 
 from elmo_bench import __version__
 from elmo_bench.configuration.keys import Flag, Hidden, Keys, allowed, documented, fields, parts, valid
@@ -98,7 +96,11 @@ class Command(Keys):
     @classmethod
     def sections(cls) -> Sequence[HelpSection]:
         """Further parts of the help; made only when it is printed."""
-        return every_key() if cls.overrides else ()
+        if not cls.overrides:
+            return ()
+        title = "Keys of {}, with the defaults that configuration files change"
+        further = [HelpSection(title.format(name), described(block, f"{name}.")) for name, block in blocks().items()]
+        return [files(GROUPS), run_keys(), *further]
 
     @classmethod
     def main(cls, name: str = "") -> None:
@@ -111,11 +113,7 @@ class Command(Keys):
 
     @classmethod
     def parse(cls, argv: Sequence[str]) -> Self:
-        """The command with its arguments. An `output` must be none of the files and folders that others name.
-
-        Raises:
-            UserError: an argument without "=", an unknown or missing key, an invalid value, an output that is an input.
-        """
+        """The command with its arguments. An `output` must be none of the files and folders that others name."""
         values, typed, data = dict[str, str](), list[str](), list[str]()
         own = {name.removeprefix("+"): name for name, field in fields(cls).items() if field.repr}
         if cls.overrides and own.keys() == {"debug"}:
@@ -196,18 +194,6 @@ def _plain(typed: Sequence[str]) -> Mapping[str, Any]:
         raise UserError(f"{DATA}{' '.join(typed)}: cannot be read ({error})") from None
 
 
-def several(known: Collection[str]) -> AfterValidator:
-    """Some of a few words, with commas between them; they come in the order in which they are known."""
-
-    def parse(text: str) -> list[str]:
-        for name in (names := text.split(",")):
-            if name not in known:
-                raise ValueError(f"there is no part {name}; {console.choices(name, [*known])}")
-        return [name for name in known if name in names]
-
-    return AfterValidator(parse)
-
-
 # Help for keys.
 
 
@@ -250,13 +236,6 @@ def run_keys() -> HelpSection:
     from elmo_bench.configuration.schema import RunConfig
 
     return HelpSection("Keys of the run", described(RunConfig, nested=False))
-
-
-def every_key() -> list[HelpSection]:
-    """The configuration files, and every key of a run with its default."""
-    title = "Keys of {}, with the defaults that configuration files change"
-    further = [HelpSection(title.format(name), described(block, f"{name}.")) for name, block in blocks().items()]
-    return [files(GROUPS), run_keys(), *further]
 
 
 def files(groups: Sequence[str]) -> HelpSection:

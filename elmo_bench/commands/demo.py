@@ -53,11 +53,7 @@ def cosines(bilm: BiLM, sentences: Sequence[Sequence[str]], places: Sequence[int
 
 
 def place(word: str, sentence: Sequence[str], number: int, name: str) -> int:
-    """The position of an occurrence of a word, counted from 1, in the sentence that an argument gave.
-
-    Raises:
-        UserError: the sentence does not have that many of the word.
-    """
+    """The position of an occurrence of a word, counted from 1, in the sentence that an argument gave."""
     found = [i for i, one in enumerate(sentence) if one == word]
     if not found:
         raise UserError(f"word={word} does not occur in {name}='{' '.join(sentence)}'; separate words by spaces")

@@ -56,11 +56,8 @@ PLACES = {*FILES, *DATA, "bilm._target_", "bilm.name", "seed"}
 def settled(cfg: DictConfig, overrides: Sequence[str] = ()) -> DictConfig:
     """The configuration of a run, with absolute paths, in which `arm=baseline` and `elmo.where=none` are the same.
 
-    Relative paths are those of the current folder: a command settles what it was given before it goes elsewhere. What
-    was typed travels with it, but for the seed.
-
-    Raises:
-        UserError: another arm.
+    Relative paths are relative to the current folder, and are resolved before a command changes to another one. The
+    overrides are kept with the configuration, except the seed.
     """
     if cfg.arm not in ARMS:
         if former := FORMER_ARMS.get(str(cfg.arm)):
@@ -101,16 +98,12 @@ def seeded(name: str, seed: int) -> str:
 
 
 def _value_on_page(group: str, name: str, key: str, *, _root_: DictConfig) -> Any:
-    """The value of a key in a configuration file that was not chosen; None if the file has no such key.
-
-    Raises:
-        UserError: there is no such configuration file.
-    """
+    """The value of a key in a configuration file that was not chosen; None if the file has no such key."""
     path = places.page(group, name)
     if not path.is_file():
         raise UserError(f"{group}={name}: there is no such configuration file; {choices(name, places.named(group))}")
     page = yaml_text.read(path)
-    page._set_parent(_root_)  # its interpolations are those of the run
+    page._set_parent(_root_)  # its interpolations refer to the run
     return OmegaConf.select(page, key)
 
 
@@ -149,12 +142,15 @@ def compose(overrides: Sequence[str] = (), name: str = "train") -> DictConfig:
 
 
 def by_hydra(overrides: Sequence[str] = (), name: str = "train") -> DictConfig:
-    """The same by Hydra alone."""
+    """The same, composed by Hydra alone."""
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
 
-    running, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None  # set a running command's aside
+    running, GlobalHydra.instance().hydra = (
+        GlobalHydra.instance().hydra,
+        None,
+    )  # the Hydra of a running command is set aside
     further = [f"hydra.searchpath=['file://{folder}']" for folder in places.conf()[:-1]]
     try:
         with initialize_config_dir(str(places.CONF), version_base="1.3"):

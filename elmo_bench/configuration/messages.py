@@ -1,4 +1,4 @@
-"""One-line messages for the errors of Hydra and OmegaConf, with the alternatives that were meant."""
+"""One-line messages for the errors of Hydra and OmegaConf, with suggestions."""
 
 from __future__ import annotations
 

@@ -50,11 +50,7 @@ def packed(items: Mapping[str, Items]) -> bytes:
 
 
 def read(path: Path, mend: str = REMEDY) -> dict[str, Items]:
-    """The per-example results of every split in a file; `mend` says in messages what the user should do.
-
-    Raises:
-        UserError: there is no such file, it is damaged, or it has another format.
-    """
+    """The per-example results of every split in a file; `mend` says in messages what the user should do."""
     if not path.is_file():
         raise UserError(f"no such file of per-example results; {mend}", path)
     if found := damage(path):
@@ -116,9 +112,6 @@ def collect(folder: Path, test: Items | None) -> dict[str, Items]:
     """The per-example results to save beside a run's record: of dev at the selected epoch, and of test.
 
     Those of dev are in the run's work folder, those of test in the module after its test.
-
-    Raises:
-        UserError: the file of dev is missing or damaged (a run started by an earlier version has none).
     """
     if test is None:
         raise ValueError("the module has not been tested")

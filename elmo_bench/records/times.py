@@ -1,4 +1,4 @@
-"""What a run costs, told as one number everywhere: the median of the computing that recorded runs took."""
+"""What a run costs, the same number everywhere: the median of the computing time of recorded runs."""
 
 from __future__ import annotations
 

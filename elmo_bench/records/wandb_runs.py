@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from elmo_bench.configuration.schema import WandbConfig
 from elmo_bench.metrics.items import Items
 from elmo_bench.records.frame import table_of
-from elmo_bench.records.record import Record, Started
-from elmo_bench.records.run_names import label_of
+from elmo_bench.records.record import Record, Started, label_of
 from elmo_bench.records.store import dumps
 from elmo_bench.system.storage.files import open_text
 from elmo_bench.system.storage.hashing import fingerprint

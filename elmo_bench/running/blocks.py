@@ -46,12 +46,7 @@ CHECKED_BY_USE = ("task.optimizer", "task.schedule", "task.average")  # of other
 
 
 def check_blocks(task: TaskConfig) -> None:
-    """Checks the keys of every open block; nothing is built.
-
-    Raises:
-        UserError: a block names code that does not exist, has a key that is not an argument of it, lacks one, or gives
-            a number that it cannot use.
-    """
+    """Checks the keys of every open block; nothing is built."""
     for part, given in GIVEN.items():
         block = attrgetter(part)(task)
         if block is None and part not in NEEDED:
@@ -114,8 +109,8 @@ def _inner(block: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
                 yield key, each
 
 
-# One step of the optimizer, schedule and weight averaging on a made-up weight, before anything is read: what they do
-# not accept, or what would end in a number that is not finite, is said at once.
+# One step of the optimizer, schedule and weight averaging on an invented weight, before anything is read: values that
+# they do not accept, or that lead to a number that is not finite, are reported at once.
 
 
 def rehearse(task: TaskConfig, device: str = "cpu") -> None:

@@ -81,7 +81,6 @@ def started(size: int, task: dict[str, Any], folder: Path) -> Iterator[Rank]:
 
     Raises:
         Interrupted: another rank was ended before this one.
-        UserError: another rank said what is wrong.
     """
     if size == 1:
         yield Rank()

@@ -27,7 +27,7 @@ from elmo_bench.running.fit import check_machine, fit, interruptible, make_train
 from elmo_bench.running.module import BenchModule
 from elmo_bench.running.ranks import Rank
 from elmo_bench.running.record import Description, make_record
-from elmo_bench.running.tracking import Tracking, check_watched, made, tracking
+from elmo_bench.running.tracking import Tracking, check_watched, instantiated, tracking
 from elmo_bench.system import machine
 from elmo_bench.system.errors import UserError, explained
 from elmo_bench.task import Reader
@@ -43,11 +43,11 @@ def checked(run: RunConfig, folder: Path) -> Tracking:
         raise UserError(f"trainer.min_epochs={fewest}: more than task.fit.epochs={most}; lower it, or raise that")
     set_up(run.trainer)
     rehearse(run.task, device)
-    callbacks = made("callbacks", run.callbacks, pl.Callback)
+    callbacks = instantiated("callbacks", run.callbacks, pl.Callback)
     check_watched(run, callbacks)
     mine = [*callbacks.values()]
     make_trainer(run.task, run.trainer, folder, mine, logger=False)  # raises for what Lightning does not take
-    return Tracking([*made("logger.more", run.logger.more, Logger, save_dir=str(folder)).values()], mine)
+    return Tracking([*instantiated("logger.more", run.logger.more, Logger, save_dir=str(folder)).values()], mine)
 
 
 def run_once(
@@ -87,7 +87,7 @@ def run_once(
 
 def follow(run: RunConfig, folder: Path, rank: Rank, vectors: Path | None = None) -> None:
     """The part of a further rank in the same run: trains and scores its share of the batches, and writes nothing."""
-    own = Tracking(callbacks=[*made("callbacks", run.callbacks, pl.Callback).values()])
+    own = Tracking(callbacks=[*instantiated("callbacks", run.callbacks, pl.Callback).values()])
     fit_and_test(run, prepare(run, vectors, rank=rank), KeepBest(folder), own, rank)
 
 

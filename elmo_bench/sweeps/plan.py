@@ -14,8 +14,7 @@ from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.identity.missing import check_files, missing_files
 from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
-from elmo_bench.records.record import Record
-from elmo_bench.records.run_names import label, run_name
+from elmo_bench.records.record import Record, label, run_name
 from elmo_bench.records.times import in_time, making, on_one_processor, start, typical
 from elmo_bench.sweeps.request import SweepRequest, points, seed_of
 from elmo_bench.system import places
@@ -135,14 +134,10 @@ class Plan:
         return f"{self.request.sweep}: {self.counts(recorded)}{f', {missing} missing' * bool(missing)}{goes_on}"
 
     def cost(self, new: Sequence[PlannedRun]) -> str:
-        """How many runs are to be trained and, from recorded runs of their tasks and arms, how long they compute.
-
-        Raises:
-            UserError: a reference run that cannot be read.
-        """
+        """How many runs are to be trained and, from recorded runs of their tasks and arms, how long they compute."""
         counted = Counter((each.config.task.name, each.config.arm) for each in new)
         total, unknown, prepared = 0.0, 0, False
-        known = store.whole([*self.records.values()]), [*store.read_all(places.RECORDED, self.request.scale)]
+        known = store.full_runs([*self.records.values()]), [*store.read_all(places.RECORDED, self.request.scale)]
         here = processor()
         for kind, number in counted.items():
             alike = ([record for record in there if (record.task, record.arm) == kind] for there in known)
@@ -163,11 +158,7 @@ class Plan:
 
 
 def plan(request: SweepRequest) -> Plan:
-    """Composes every run; errors of some of them are shown.
-
-    Raises:
-        UserError: no point can be listed, or a record of this scale cannot be read.
-    """
+    """Composes every run; errors of some of them are shown."""
     request.check()
     listed: list[Point] = []
     refused: list[Exception] = []

@@ -1,4 +1,4 @@
-"""The runs of a sweep as jobs of a cluster: submitting them, how far they are, ending them.
+"""The runs of a sweep as jobs of a cluster: submitting them, their status, cancelling them.
 
 A submission has a folder, results/own/work/cluster/<time>: `submission.json`, a journal for each run, and the logs.
 """
@@ -47,9 +47,6 @@ def submit(plan: Plan) -> None:
 
     First a job for each task and biLM that makes what the runs read, then one job array that waits for the end of
     these. If such a job is killed, the first run that needs its files makes them.
-
-    Raises:
-        UserError: Slurm refuses, or another process is submitting.
     """
     if plan.runs:
         root, asked = Path(plan.config.results_root).absolute(), plan.request

@@ -103,12 +103,7 @@ class SweepRequest(NamedTuple):
         return shlex.join(["elmo-bench", "sweep", *given, *(["-cd", str(own)] if own else [])])
 
     def check(self) -> None:
-        """Checks that its page's table shows its runs, and that these are what the overrides ask for.
-
-        Raises:
-            UserError: the page varies files, has a row or column that shows none of its runs, or would pass over an
-                override, as it sets the key itself.
-        """
+        """Checks that its page's table shows its runs, and that these are what the overrides ask for."""
         page = places.page("sweep", self.sweep)
         if files := [*filter(is_file, sorted(str(key).lstrip("+") for key in _params(self.sweep)))]:
             raise UserError(
@@ -160,11 +155,7 @@ def points(
 
 
 def _params(sweep: str) -> DictConfig:
-    """The keys that a sweep's file varies, with their values in Hydra's syntax.
-
-    Raises:
-        UserError: a list, which Hydra takes for one value.
-    """
+    """The keys that a sweep's file varies, with their values in Hydra's syntax."""
     path = places.page("sweep", sweep)
     found = OmegaConf.select(read(path), "hydra.sweeper.params")
     for key in found or ():

@@ -20,7 +20,7 @@ from elmo_bench.system.storage import files, json_text, outputs
 from elmo_bench.system.storage.files import open_text, write_text
 from elmo_bench.text.source import TABLES, check_keys
 from elmo_bench.trained import heads
-from elmo_bench.trained.opened import Trained, check_place, row_of
+from elmo_bench.trained.opened import Trained, check_answer_key, row_of
 
 LAYERS = ("options", "weights", "path")  # the files of a source of layers
 
@@ -186,7 +186,7 @@ def _predicted(trained: Trained, input: str, output: str | None, format: str | N
         try:
             inputs = [(row.pop("input", {}), row) for row in reader.from_file(input)]
             for raw, _ in inputs if not official else ():
-                check_place(raw)
+                check_answer_key(raw)
         except UserError as error:
             in_lines = files.ending(input) in TABLES
             other = "" if in_lines else "; text of your own goes into a .jsonl file, an object a line"
@@ -259,7 +259,7 @@ def read_rows(reader: Any, path: str, task: str, official: bool = False) -> list
             if official:
                 _try(reader, [rows[-1][1]])
             else:
-                check_place(raw)
+                check_answer_key(raw)
         except UserError as error:
             if array:
                 raise UserError(f"row {number}: {error}", path) from None

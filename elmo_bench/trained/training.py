@@ -42,7 +42,7 @@ def train(task: str = "ner", overrides: Sequence[str] | None = None) -> Record:
 
 @contextmanager
 def _process_kept() -> Iterator[None]:
-    """A run seeds and sets up the process that makes it; afterwards the caller's is as it was.
+    """A run seeds and configures its process; afterwards the process is as the caller had it.
 
     Lightning's `isolate_rng` would leave its seeds behind where the run ends in an error.
     """

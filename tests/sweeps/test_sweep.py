@@ -42,7 +42,7 @@ PAGES = {  # the runs of `arms` start sooner than those of `places`
 def wanted(argv):
     """What `sweep` is asked for."""
     command = Sweep.parse(argv)
-    return command.request(command.sweep, command.on)
+    return command.request(str(command.sweep), command.on)
 
 
 @pytest.fixture
