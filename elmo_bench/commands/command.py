@@ -8,10 +8,12 @@ import os
 import pkgutil
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import redirect_stdout
 from glob import escape, glob
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
+
+from pydantic import AfterValidator
 
 from elmo_bench import __version__
 from elmo_bench.configuration.keys import Flag, Hidden, Keys, allowed, documented, fields, parts, valid
@@ -192,6 +194,18 @@ def _plain(typed: Sequence[str]) -> Mapping[str, Any]:
         return OmegaConf.to_container(OmegaConf.from_dotlist(list(typed)))  # type: ignore[return-value]
     except (YAMLError, ValueError) as error:
         raise UserError(f"{DATA}{' '.join(typed)}: cannot be read ({error})") from None
+
+
+def several(known: Collection[str]) -> AfterValidator:
+    """Some of a few words, with commas between them; they come in the order in which they are known."""
+
+    def parse(text: str) -> list[str]:
+        for name in (names := text.split(",")):
+            if name not in known:
+                raise ValueError(f"there is no part {name}; {console.choices(name, [*known])}")
+        return [name for name in known if name in names]
+
+    return AfterValidator(parse)
 
 
 # Help for keys.

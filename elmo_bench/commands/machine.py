@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from elmo_bench.commands.command import Command, Examples, Folder, HelpSection
+from elmo_bench.commands.command import Command, Examples, Folder, HelpSection, several
 from elmo_bench.speed import PARTS
 from elmo_bench.system import machine, places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files, json_text
-from elmo_bench.system.terminal.console import choices
 
 
 class Bench(Command):
@@ -31,7 +30,7 @@ class Bench(Command):
     }  # fmt: skip
     data_root: Folder | None = None
     """folder of the open data; without it, made-up words are used; also DATA_ROOT"""
-    only: Annotated[str, "PARTS"] | None = None
+    only: Annotated[str, several(PARTS)] | None = None
     """parts, with commas between them; by default all"""
     write: bool = False
     """save the figures as bench.json in the results"""
@@ -48,11 +47,7 @@ class Bench(Command):
             raise UserError("data_root is not a folder", place)
         if self.write and self.only:
             raise UserError("write=true saves the figures of all parts; leave out only=")
-        names = self.only.split(",") if self.only else list(PARTS)
-        for name in names:
-            if name not in PARTS:
-                raise UserError(f"only={self.only}: there is no part {name}; {choices(name, list(PARTS))}")
-        figures = measured(Path(place) if place else None, [part for part in PARTS if part in names])
+        figures = measured(Path(place) if place else None, self.only)
         if self.write:
             target = Path(self.results_root or places.OWN) / "bench.json"
             circumstances = machine.circumstances("cpu")  # that they were measured in
@@ -60,8 +55,8 @@ class Bench(Command):
             print(f"written to {target}", file=sys.stderr)
 
 
-def measured(data_root: Path | None, only: Sequence[str]) -> dict[str, Any]:
-    """Measures and prints the figures of some parts, with a progress bar."""
+def measured(data_root: Path | None, only: Sequence[str] | None) -> dict[str, Any]:
+    """Measures and prints the figures of some parts, with a progress bar; None: of all."""
     import torch
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -69,7 +64,7 @@ def measured(data_root: Path | None, only: Sequence[str]) -> dict[str, Any]:
     from elmo_bench.speed.bench import PLAN, bench, show
 
     torch.set_num_threads(machine.cores())
-    progress = Console(stderr=True)
+    only, progress = only or list(PARTS), Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=progress, transient=True, disable=not progress.is_terminal) as bar:
         task = bar.add_task("starting", total=len(only))
