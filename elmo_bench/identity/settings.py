@@ -21,7 +21,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.configuration.composing import ROOTS
 from elmo_bench.configuration.keys import relative
-from elmo_bench.configuration.schema import Plain, RunConfig, VectorSetConfig
+from elmo_bench.configuration.schema import Plain, RunConfig
 from elmo_bench.system import code
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import MEMORY, content_sha256, fingerprint
@@ -97,23 +97,21 @@ def relevant(run: RunConfig, whole: bool = False) -> Plain:
     if run.trains_vectors:
         plain["vectors"] = run.vectors.identifying(whole)
     if run.sets:  # otherwise task.words says it all
-        sets = {name: block.identifying() | _files(block, run.vectors_root) for name, block in run.vectors.sets.items()}
-        plain["vectors"] = {"source": "sets", "sets": dict(sorted(sets.items()))}
+        from elmo_bench.embedding.tables import locate
+
+        plain["vectors"] = {"source": "sets", "sets": {}}
+        for name, block in sorted(run.vectors.sets.items()):
+            files = zip(
+                ("table", "words"), locate(block, run.vectors_root) or (), strict=False
+            )  # none that are not here
+            paths = {key: str(path.absolute()) for key, path in files if path is not None}
+            plain["vectors"]["sets"][name] = block.identifying() | paths
     plain["trainer"] = run.trainer.identifying(whole)
     if callbacks := run.changing_callbacks:
         plain["callbacks"] = callbacks
     if run.fraction != 1:
         plain["fraction"] = run.fraction
     return {key: value for key, value in plain.items() if value != {}}
-
-
-def _files(block: VectorSetConfig, root: str | None) -> Plain:
-    """The files of a vector set; empty if they are not here."""
-    from elmo_bench.embedding.tables import locate
-
-    vectors, words = locate(block, root) or (None, None)
-    files = {"table": vectors, "words": words}
-    return {key: str(path.absolute()) for key, path in files.items() if path is not None}
 
 
 class Files:

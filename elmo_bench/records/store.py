@@ -66,14 +66,10 @@ def _line(key: str, value: Any, is_block: bool) -> str:
     if is_block and value and isinstance(value, dict):
         text = "{\n" + ",\n".join(f"  {_line(inner, each, False)}" for inner, each in value.items()) + "\n}"
     elif is_block and value and isinstance(value, list):
-        text = "[\n" + ",\n".join(f"  {_compact(each)}" for each in value) + "\n]"
+        text = "[\n" + ",\n".join(f"  {json_text.dumps(each, ensure_ascii=False)}" for each in value) + "\n]"
     else:
-        text = _compact(value)
+        text = json_text.dumps(value, ensure_ascii=False)
     return f"{json_text.dumps(key)}: {text}"
-
-
-def _compact(value: Any) -> str:
-    return json_text.dumps(value, ensure_ascii=False)
 
 
 def columns(history: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from elmo_bench.sweeps.plan import Plan, PlannedRun
+from elmo_bench.sweeps.plan import Plan, PlannedRun, read_records
 from elmo_bench.system import children, machine
 from elmo_bench.system.errors import Interrupted, UserError
 from elmo_bench.system.terminal import signals
@@ -44,7 +44,7 @@ def run_missing(plan: Plan) -> None:
     if new := _in_order(plan):
         print(plan.cost(new), flush=True)
         train(plan, new)
-        plan.read_records()
+        plan.records = read_records(plan.request, plan.runs)
 
 
 def train(plan: Plan, new: Sequence[PlannedRun]) -> None:

@@ -101,10 +101,6 @@ class Plan:
         there = [each for each in self.runs if each.run in self.records and each.point not in self.failed]
         return [self.records[each.run] for each in there]
 
-    def read_records(self) -> None:
-        """Reads all records at the scale again, after runs have been trained."""
-        self.records = _records(self.request, self.runs)
-
     def show(self, error: Exception, title: str = "") -> Exception:
         """Shows an error with the name of its run, unless an equal one has been shown; returns it as it is shown."""
         text = console.explain(error) or ""
@@ -172,14 +168,15 @@ def plan(request: SweepRequest) -> Plan:
             console.show(error)
         raise refused[0]
     runs, errors = _planned(listed)
-    known = _records(request, runs)
+    known = read_records(request, runs)
     found = Plan(request, _large_enough(runs, known), errors, known, refused)
     for error in (*refused, *errors.values()):
         found.show(error)
     return found
 
 
-def _records(request: SweepRequest, runs: Iterable[PlannedRun]) -> dict[str, Record]:
+def read_records(request: SweepRequest, runs: Iterable[PlannedRun]) -> dict[str, Record]:
+    """All records at the scale, by the name of the run."""
     roots = {each.config.results_root for each in runs}
     return {record.run: record for root in roots for record in store.read_all(root, request.scale)}
 

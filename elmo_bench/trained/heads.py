@@ -150,7 +150,10 @@ def read(task: str | None, models_root: str | None = None, folder: Path | None =
         folder, chosen = find(str(task), models_root)
     card = read_sealed(folder / CARD, "card of a head", RESTORE)
     chosen = chosen or composing.compose([f"task={card.get('task')}"])
-    check_digests(folder, _digests(card, folder), RESTORE)
+    files = card.get("files")
+    if not isinstance(files, dict) or not isinstance(files.get(HEAD), str):  # a head without a digest is not opened
+        raise UserError(f"damaged: `files` does not name the sha256 of {HEAD}; {RESTORE}", folder / CARD)
+    check_digests(folder, {HEAD: files[HEAD]}, RESTORE)
     saved = load(str(folder / HEAD), RESTORE, task)
     saved["hyper_parameters"]["config"] = _with_folders(
         saved["hyper_parameters"]["config"],
@@ -178,14 +181,6 @@ def find(task: str, models_root: str | None = None) -> tuple[Path, Any]:
 def folder_of(task: str, models_root: str, typed: bool) -> Path:
     """The folder of a task's head; `typed` says whether the user has written `models_root`."""
     return places.shipped(models_root, FOLDER, typed) / task
-
-
-def _digests(card: dict[str, Any], folder: Path) -> dict[str, str]:
-    """The sha256 of the head from the card in its folder; without one the head is not opened."""
-    files = card.get("files")
-    if not isinstance(files, dict) or not isinstance(files.get(HEAD), str):
-        raise UserError(f"damaged: `files` does not name the sha256 of {HEAD}; {RESTORE}", folder / CARD)
-    return {HEAD: files[HEAD]}
 
 
 def _with_folders(node: Any, folders: dict[str, str], typed: bool) -> Any:
