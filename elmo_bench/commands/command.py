@@ -135,14 +135,14 @@ class Command(Keys):
         lacking = [f"{name}=..." for name, field in fields(cls).items() if field.is_required() and name not in values]
         if lacking and not cls.overrides:
             raise UserError(f"missing argument{'s' * (len(lacking) > 1)} {', '.join(lacking)}")
-        made = valid(cls, values, text=True)
-        made.typed.extend(typed)
+        command = valid(cls, values, text=True)
+        command.typed.extend(typed)
         if data:
-            getattr(made, "data").update(_plain(data))  # noqa: B009
+            getattr(command, "data").update(_plain(data))  # noqa: B009
         if output := values.get("output"):
             paths = [name for name, field in fields(cls).items() if placeholder(field) in FILES]
-            outputs.apart(output, [made.plain()[name] for name in paths if name != "output"])
-        return made
+            outputs.apart(output, [command.plain()[name] for name in paths if name != "output"])
+        return command
 
     @classmethod
     def help(cls, name: str = "") -> str:
@@ -151,10 +151,10 @@ class Command(Keys):
         examples = [(cls.calls[0].format(name=name, given=line).rstrip(), what) for line, what in cls.examples.items()]
         arguments = sorted(described(cls), key=lambda line: line[0].startswith("debug="))
         sections = [HelpSection("Arguments", arguments), HelpSection("Examples", examples, 0), *cls.sections()]
-        told = [textwrap.fill(" ".join(note.split()), WIDTH) for note in notes.split("\n\n") if note]
+        paragraphs = [textwrap.fill(" ".join(note.split()), WIDTH) for note in notes.split("\n\n") if note]
         read_on = [f"Read on: docs/{cls.page}.md"] if cls.page and places.CHECKOUT else []
         usage = cls.usage(name)
-        return "\n\n".join([summary, usage, *told, *(printed(each) for each in sections if each.lines), *read_on])
+        return "\n\n".join([summary, usage, *paragraphs, *(printed(each) for each in sections if each.lines), *read_on])
 
     @classmethod
     def usage(cls, name: str) -> str:

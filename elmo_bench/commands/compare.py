@@ -142,7 +142,7 @@ class Publish(Command):
         if counts[publishing.LOGGED]:
             print(f"logged offline while they trained; to upload: wandb sync {root}/work/*/*/*/wandb/offline-run-*")
         if counts[publishing.FAILED]:
-            raise UserError("some runs were not published, as said above; the same command goes on")
+            raise UserError("some runs were not published, as printed above; the same command continues")
         if has_key():
             page = report.markdown(publishing.NAME, "", tables.sections(records))
             by_task = [outcome.records for outcome in chain.from_iterable(by_scale(records).values())]

@@ -79,8 +79,8 @@ def _make_absolute(cfg: DictConfig) -> None:
     """Makes absolute the roots and the paths of existing files; if the data have a folder, only that folder."""
     # What refers to something that is missing is None here, and the run reports it later.
     found = {key: OmegaConf.select(cfg, key, throw_on_resolution_failure=False) for key in (*ROOTS, *FILES, *DATA)}
-    below = next((number for number, key in enumerate(DATA[:2], 1) if found[key] is not None), len(DATA))
-    for key in (*ROOTS, *FILES, *DATA[:below]):
+    count = next((number for number, key in enumerate(DATA[:2], 1) if found[key] is not None), len(DATA))
+    for key in (*ROOTS, *FILES, *DATA[:count]):
         value = found[key]
         new = list(value) if isinstance(value, ListConfig) else [value]
         for i, path in enumerate(new):

@@ -76,13 +76,13 @@ def meanings(block: type) -> dict[str, str]:
 
 def documented(block: type[Keys], prefix: str = "", nested: bool = True) -> Iterator[tuple[str, FieldInfo, str]]:
     """The keys of a block that have a meaning, and those of the blocks inside it: name, field and meaning."""
-    said = meanings(block)
+    found = meanings(block)
     for name, field in fields(block).items():
         below = inner(field.annotation) if get_origin(field.annotation) not in (dict, list) else None
         if nested and below:
             yield from documented(below, f"{prefix}{name}.")
-        elif name in said:
-            yield f"{prefix}{name}", field, said[name]
+        elif name in found:
+            yield f"{prefix}{name}", field, found[name]
 
 
 def shape(**keys: Any) -> Any:

@@ -160,8 +160,8 @@ class SweepTable(Keys):
     def settings(self) -> list[Setting]:
         """Those of all cells that the sweep makes."""
         rows = [row.of for row in self.rows] or [{}]
-        made = [column.of for column in self.columns if column.of is not None and not column.recorded]
-        return [row | of for row in rows for of in made]
+        of_columns = [column.of for column in self.columns if column.of is not None and not column.recorded]
+        return [row | column for row in rows for column in of_columns]
 
     def setting(self, titles: Any) -> Setting:
         """The setting of a column by its title, or of a row and a column by both."""

@@ -63,14 +63,14 @@ FORMAT = 2  # of the identity: raised when the hash of the same settings would c
 def settings(run: RunConfig) -> Plain:
     """The settings that a run's identity is a hash of. Raises `UserError` for a file that cannot be read."""
     data = maker(run.scale, run)
-    made = {} if data is None else {Path(str(run.scale.folder), name): name for name in data.files}
-    files = Files(made, Path(run.cache_root))
+    generated = {} if data is None else {Path(str(run.scale.folder), name): name for name in data.files}
+    files = Files(generated, Path(run.cache_root))
     plain = relevant(run)
     if run.trains_vectors and (vectors := maker(run.vectors, run)):
         plain["vectors"] = {"source": run.vectors.source, "recipe": vectors.recipe()}
     if not run.baseline and (bilm := maker(run.bilm, run)):
-        made = {"options", "weights", "like", "seed"}
-        plain["bilm"] = {key: value for key, value in plain["bilm"].items() if key not in made}
+        replaced = {"options", "weights", "like", "seed"}
+        plain["bilm"] = {key: value for key, value in plain["bilm"].items() if key not in replaced}
         plain["bilm"]["recipe"] = bilm.recipe()
     if "path" in plain.get("bilm", {}):  # hash only the files that decide the layers, not e.g. a README
         from elmo_bench.layers import model_folder
@@ -118,12 +118,12 @@ class Files:
     """Replaces the paths of files in plain containers by identifiers of their content.
 
     Args:
-        made: the names of generated files, which the recipe of the scale identifies, by their paths.
+        generated: the names of generated files, which the recipe of the scale identifies, by their paths.
         cache: folder that stores the digests of large files.
     """
 
-    def __init__(self, made: Mapping[Path, str], cache: Path):
-        self.made, self.memory = made, cache / MEMORY
+    def __init__(self, generated: Mapping[Path, str], cache: Path):
+        self.generated, self.memory = generated, cache / MEMORY
 
     def digested(self, node: Any, folder: Path | None = None) -> Any:
         """The containers with "sha256:..." for files and "made:NAME" for generated ones.
@@ -146,15 +146,15 @@ class Files:
         names = named if isinstance(named, list) else [named]
         if not names or not all(isinstance(name, str) and name for name in names):
             return named
-        if len(names) == 1 and (generated := self.made.get(Path(folder or "", names[0]))):
-            return f"made:{generated}"
+        if len(names) == 1 and (name := self.generated.get(Path(folder or "", names[0]))):
+            return f"made:{name}"
         found = [self._digest(path) or name for name in names for path in _opened(name, folder)]
         return found[0] if len(found) == 1 else f"sha256:{fingerprint(sorted(found), digits=64)}"
 
     def _digest(self, path: Path) -> str | None:
         """None if there is no such file."""
-        if path in self.made:
-            return f"made:{self.made[path]}"
+        if path in self.generated:
+            return f"made:{self.generated[path]}"
         return f"sha256:{content_sha256(path, self.memory)}" if os.path.exists(path) else None
 
 

@@ -116,13 +116,13 @@ def publish_dashboards(
     urls = json_text.read(path) if path.is_file() else {}
     try:
         owner = options.entity or str(wandb.Api(timeout=10).default_entity)  # that of the key
-        for name, made in dashboards(owner, options.project, places, tables).items():
-            saved = made
+        for name, new in dashboards(owner, options.project, places, tables).items():
+            saved = new
             if name in urls:  # in the place of the earlier one
-                saved = type(made).from_url(urls[name])
+                saved = type(new).from_url(urls[name])
                 for part in ("sections", "runset_settings", "blocks"):
-                    if hasattr(made, part):
-                        setattr(saved, part, getattr(made, part))
+                    if hasattr(new, part):
+                        setattr(saved, part, getattr(new, part))
             urls[name] = saved.save().url
             write_text(path, json_text.dumps(urls, indent=1) + "\n")
     except UserError:

@@ -122,7 +122,7 @@ class Started:
 
     @property
     def note(self) -> str:
-        """What the scale is, as its file says today, or as it said then."""
+        """What the scale is, by today's file, or else by that of the run."""
         return pages.written("scale", self.scale, "note") or self.config["scale"]["note"]
 
     @cached_property
@@ -176,7 +176,7 @@ class Record(Started):
         epochs, updates: all of them; `selected_updates`: those until the selected epoch.
         layer_weights, gamma: by place of ELMo, for each epoch the weights s_j of all layers, and gamma.
         seconds, device_seconds: of the run; of the processor or GPU in its epochs.
-        preparing: the CPU seconds before them: "start", and what this run made as it was missing: "files", "layers".
+        preparing: the CPU seconds before them: "start", and for what was missing and had to be made: "files", "layers".
         history: a list over the epochs for each key, of which `epoch` counts from 1; dev metrics as `dev.<metric>`.
         settings: what the result depends on; `run` is its hash.
         more: further keys, as another version may write.
@@ -306,8 +306,8 @@ def own_files(config: Mapping[str, Any]) -> dict[str, str]:
     task, scale = config["task"], config["scale"]
     of_task, theirs, found = task.get("name"), dict[str, Any](), dict[str, str]()
     for page in (places.page("task", of_task), places.page(f"task/{of_task}", scale.get("name"))):
-        said: Any = OmegaConf.to_container(pages.read(page)) if page.is_file() else {}
-        theirs |= (said.get("task") or {}).get("data") or {}
+        page_data: Any = OmegaConf.to_container(pages.read(page)) if page.is_file() else {}
+        theirs |= (page_data.get("task") or {}).get("data") or {}
     for split in ("train", "dev", "test"):
         ours = (task.get("data") or {}).get(split)
         if isinstance(ours, str) and isinstance(theirs.get(split), str):

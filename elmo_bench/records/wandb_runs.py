@@ -67,8 +67,8 @@ class WandbRun:
             if items is not None:
                 import wandb
 
-                made = wandb.Table(dataframe=table(items, predictions))
-                run.log({"predictions": made}, step=record.updates + 1, commit=True)
+                rows_of_test = wandb.Table(dataframe=table(items, predictions))
+                run.log({"predictions": rows_of_test}, step=record.updates + 1, commit=True)
             run.config.update({"record": about(record)}, allow_val_change=True)
             run.summary.update(summary(record))
 

@@ -111,7 +111,7 @@ def check_watched(run: RunConfig, callbacks: Mapping[str, pl.Callback]) -> None:
     """Checks what the run and its callbacks watch, before anything is prepared."""
     try:
         scores = [*instantiate(run.task.metric).from_totals(defaultdict(lambda: 1))]  # whatever it counts
-    except Exception:  # a task's own code, which may want its counts by name: they can be told only from an example
+    except Exception:  # a task's own code, which may need its counts by name; only an example shows these
         scores = []
     if scores and run.task.monitor not in scores:
         raise UserError(f"task.monitor={run.task.monitor}: no such metric; {choices(run.task.monitor, scores)}")

@@ -132,7 +132,7 @@ class QueuedRun:
 
 @dataclass(frozen=True)
 class Preparation:
-    """The job that makes what the runs of a task read. It has no successor: what it has not made, the runs make."""
+    """The job that makes the files that the runs of a task read. It has no successor: the runs make what is missing."""
 
     command: Sequence[str]
 

@@ -159,8 +159,8 @@ class _Pool:
                 elif line.startswith("error: "):
                     last = line.removeprefix("error: ")
                 elif line.strip():
-                    said = line if line.startswith(title) else f"{title}: {line}"
-                    self.progress.console.print(said, markup=False, soft_wrap=True)
+                    shown = line if line.startswith(title) else f"{title}: {line}"
+                    self.progress.console.print(shown, markup=False, soft_wrap=True)
         error, status = None, process.returncode
         kinds = {kind.status: kind for kind in (UserError, Interrupted)}
         if status in kinds and last is not None:

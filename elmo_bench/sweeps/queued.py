@@ -89,8 +89,8 @@ def _queue(plan: Plan, new: Sequence[PlannedRun], root: Path, settings: ClusterS
     for run, queued in zip(runs, jobs, strict=True):
         run.queued(queued)
     title = f"{plan.request.sweep} {','.join(plan.request.tasks)} {plan.request.scale}"
-    told = {run.name: {"title": run.title, "record": str(run.record)} for run in runs}
-    write_text(folder / FILE, json_text.dumps({"sweep": title, "runs": told, "prepare": prepare}, indent=1))
+    stored = {run.name: {"title": run.title, "record": str(run.record)} for run in runs}
+    write_text(folder / FILE, json_text.dumps({"sweep": title, "runs": stored, "prepare": prepare}, indent=1))
 
 
 def _preparing(new: Sequence[PlannedRun]) -> list[PlannedRun]:

@@ -110,10 +110,10 @@ class SweepRequest(NamedTuple):
                 f"{', '.join(files)}: a table does not tell files apart; give one to each of several sweeps", page
             )
         every = [setting(point) for point in points(self.sweep, [f"scale={self.scale}"], [1])]
-        made = [normal(each, self.scale) for each in every]
+        normalised = [normal(each, self.scale) for each in every]
         for each in self.table.settings:
-            if normal(each, self.scale) not in made:
-                known = ", ".join(map(frame.in_words, made))
+            if normal(each, self.scale) not in normalised:
+                known = ", ".join(map(frame.in_words, normalised))
                 message = f"table: no run of the sweep has {frame.in_words(each)}; its runs have: {known}"
                 raise UserError(message, page)
         within = {key for each in every if each.get("elmo.where") != "none" for key in each}

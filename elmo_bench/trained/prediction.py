@@ -131,7 +131,7 @@ def predict(
     if checkpoint is None and task is None:
         raise UserError("missing argument checkpoint=... (of a run), or task=... (the trained head of a task)")
     if input not in (None, "-"):
-        files.check(input)  # said at once, and not after torch and a model are read
+        files.check(input)  # before torch and a model are loaded
 
     saved = heads.read(str(task), models_root) if checkpoint is None else heads.load(checkpoint, task=task)
     trained = Trained(saved, options | {f"task.reader.data.{key}": value for key, value in (data or {}).items()})
@@ -238,7 +238,7 @@ def _has_rows(path: str, own: frozenset[str]) -> bool:
 
 
 def _try(reader: Any, rows: Sequence[Any]) -> None:
-    """Raises `UserError` unless rows can be written in the official format: said now, and not after the computing."""
+    """Raises `UserError` unless rows can be written in the official format; before anything is computed."""
     if hasattr(reader, "unanswered"):
         reader.official([reader.unanswered(row) for row in rows], rows)
 
