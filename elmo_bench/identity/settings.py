@@ -114,16 +114,16 @@ def relevant(run: RunConfig, whole: bool = False) -> Plain:
     return {key: value for key, value in plain.items() if value != {}}
 
 
-class Files:
+class Files(NamedTuple):
     """Replaces the paths of files in plain containers by identifiers of their content.
 
-    Args:
+    Attributes:
         generated: the names of generated files, which the recipe of the scale identifies, by their paths.
         cache: folder that stores the digests of large files.
     """
 
-    def __init__(self, generated: Mapping[Path, str], cache: Path):
-        self.generated, self.memory = generated, cache / MEMORY
+    generated: Mapping[Path, str]
+    cache: Path
 
     def digested(self, node: Any, folder: Path | None = None) -> Any:
         """The containers with "sha256:..." for files and "made:NAME" for generated ones.
@@ -155,7 +155,7 @@ class Files:
         """None if there is no such file."""
         if path in self.generated:
             return f"made:{self.generated[path]}"
-        return f"sha256:{content_sha256(path, self.memory)}" if os.path.exists(path) else None
+        return f"sha256:{content_sha256(path, self.cache / MEMORY)}" if os.path.exists(path) else None
 
 
 def _opened(name: str, folder: Path | None) -> Iterator[Path]:

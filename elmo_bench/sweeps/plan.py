@@ -183,8 +183,9 @@ def read_records(request: SweepRequest, runs: Iterable[PlannedRun]) -> dict[str,
 
 def _points(request: SweepRequest, task: str) -> list[Point]:
     seeds = None if request.seeds is None else range(1, request.seeds + 1)
-    chosen, listed = request.chosen(task), []
-    for values in points(request.sweep, chosen, seeds, request.instead):
+    instead, listed = request.instead, []
+    chosen = [f"task={task}", f"scale={request.scale}", *(one for one in request.overrides if one not in instead)]
+    for values in points(request.sweep, chosen, seeds, instead):
         setting = tuple(value.lstrip("+") for value in values if not value.startswith("seed="))
         listed.append(Point(task, setting, seed_of(values), (f"+sweep={request.sweep}", *chosen, *values)))
     return listed

@@ -75,11 +75,6 @@ class SweepRequest(NamedTuple):
         further = [one for one in self.overrides if changes_results(one) and one not in self.instead]
         return recorded_setting(further, task, self.scale) if further else {}
 
-    def chosen(self, task: str) -> list[str]:
-        """The overrides that all runs of a task have."""
-        instead = self.instead
-        return [f"task={task}", f"scale={self.scale}", *(one for one in self.overrides if one not in instead)]
-
     @property
     def instead(self) -> list[str]:
         """The overrides that replace values of the sweep's file."""
