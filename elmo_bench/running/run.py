@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +13,7 @@ from datasets import DatasetDict
 from hydra.utils import instantiate
 from pytorch_lightning.loggers import Logger
 
+from elmo_bench.configuration import schema
 from elmo_bench.configuration.schema import Plain, RunConfig
 from elmo_bench.embedding.tables import located
 from elmo_bench.embedding.vectors import WordsUsed, look_up
@@ -28,8 +31,9 @@ from elmo_bench.running.module import BenchModule
 from elmo_bench.running.ranks import Rank
 from elmo_bench.running.record import Description, make_record
 from elmo_bench.running.tracking import Tracking, check_watched, instantiated, tracking
-from elmo_bench.system import machine
+from elmo_bench.system import children, machine
 from elmo_bench.system.errors import UserError, explained
+from elmo_bench.system.terminal import console
 from elmo_bench.task import Reader
 
 IMPORTS = time.process_time()  # CPU seconds until a process can train
@@ -137,3 +141,15 @@ def fit_and_test(
     with interruptible(trainer), explained(module.doing, SMALLER):
         trainer.test(module, datamodule=data, verbose=False)
     return trainer, earlier
+
+
+def main() -> None:
+    """The process of a further device, which rank 0 starts (`ranks.started`): reads the run from standard input."""
+    task = json.load(sys.stdin)
+    children.end_with_parent(task["parent"])
+    vectors = None if task["vectors"] is None else Path(task["vectors"])
+    follow(schema.from_plain(task["config"]), Path(task["folder"]), Rank(*task["rank"]), vectors)
+
+
+if __name__ == "__main__":
+    console.report(main)

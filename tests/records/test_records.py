@@ -134,7 +134,7 @@ def test_the_commit_is_null_where_there_is_no_git(monkeypatch):
 def test_the_commit_is_that_of_the_runs_start(bench, monkeypatch):
     head = ["before"]
     machine.commit.cache_clear()
-    monkeypatch.setattr(machine, "_git", lambda *_: head[0])
+    monkeypatch.setattr(machine, "_printed", lambda *_: head[0])
     monkeypatch.setattr(run, "run_once", lambda *given, of=run.run_once: [head.insert(0, "after"), of(*given)][1])
     assert bench.train("arm=baseline").commit == "before"
     machine.commit.cache_clear()
