@@ -57,7 +57,12 @@ def load(
     if name.endswith(".json") and Path(name).is_file():
         name = str(_of_record(store.read(Path(name))))
     elif re.fullmatch(r"[0-9a-f]{16}", name) and not Path(name).is_file():
-        name = str(_of_run(name, [results] if results else [places.OWN, places.RECORDED]))
+        folders = [results] if results else [places.OWN, places.RECORDED]
+        found = next((path for folder in folders for path in Path(folder).glob(f"runs/*/*/{name}.json")), None)
+        if found is None:
+            where = " or ".join(map(str, folders))
+            raise UserError(f"no record of run {name} below {where}; results=FOLDER names another")
+        name = str(_of_record(store.read(found)))
     elif not Path(name).is_file() and not name.endswith(".ckpt"):
         raise UserError(f"{name}: no task ({', '.join(pages.tasks())}), no file of a checkpoint and no id of a run")
     return _opened(heads.load(name, task=task), options, bilm)
@@ -73,14 +78,6 @@ def _opened(saved: dict[str, Any], options: dict[str, Any], bilm: Any) -> Traine
         files = files_of(bilm) if isinstance(bilm, str | PathLike) else bilm
         options |= zip(("bilm.options", "bilm.weights"), map(str, files), strict=True)
     return Trained(saved, options)
-
-
-def _of_run(run: str, folders: Sequence[str | PathLike[str]]) -> Path:
-    """The checkpoint of a run. Raises `UserError` if none of the folders has its record, or the file is gone."""
-    for folder in map(Path, folders):
-        for path in folder.glob(f"runs/*/*/{run}.json"):
-            return _of_record(store.read(path))
-    raise UserError(f"no record of run {run} below {' or '.join(map(str, folders))}; results=FOLDER names another")
 
 
 def _of_record(record: Record) -> Path:
