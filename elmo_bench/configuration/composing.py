@@ -37,14 +37,6 @@ FORMER_ARMS = {  # of earlier releases: what is typed today
 }
 
 
-def _by_arm(baseline: Any, elmo: Any, *, _root_: DictConfig) -> Any:
-    return baseline if _root_.arm == "baseline" or _root_.elmo.where == "none" else elmo
-
-
-def _in_folder(name: str, *, _parent_: DictConfig) -> str | None:
-    return None if _parent_.folder is None else name
-
-
 ROOTS = ("data_root", "models_root", "vectors_root", "cache_root", "results_root")
 FILES = ("bilm.options", "bilm.weights", "bilm.like", "bilm.path", "bilm.folder", "task.words.path")
 DATA = ("task.data.root", "task.data.folder", "task.data.train", "task.data.dev", "task.data.test")
@@ -282,10 +274,13 @@ RESOLVERS = {
     "cache": lambda: os.environ.get("ELMO_BENCH_CACHE") or str(places.machine_cache()),
     "shipped": lambda root, name: str(places.shipped(root, name)),  # of a model which the project brings
     "made": places.made,  # the folder that `elmo-bench data` writes to by default; null if there is none
-    "arm": _by_arm,  # `${arm:A,B}`: A for the baseline, B with ELMo
+    "arm": lambda baseline, elmo, *, _root_: (  # `${arm:A,B}`: A for the baseline, B with ELMo
+        baseline if _root_.arm == "baseline" or _root_.elmo.where == "none" else elmo
+    ),
     "last": lambda path, name: Path(path).name if path else name,  # the last part of a path; `name` for null
     "packaged": lambda *path: str(places.packaged(*path)),  # a folder in an installed package
-    "in_folder": _in_folder,  # a file of the `folder` beside it; null if that is null: the data are of the hub
+    # A file of the `folder` beside it; null if that is null: the data are of the hub.
+    "in_folder": lambda name, *, _parent_: None if _parent_.folder is None else name,
     "page": _value_on_page,  # `${page:bilm,NAME,KEY}`: the value of a key in another file
     "seeded": seeded,  # `${seeded:NAME,SEED}`: NAME for the seed 1, else NAME-seedSEED
 }

@@ -28,14 +28,10 @@ Id = Annotated[str, StringConstraints(pattern="^[0-9a-f]{16}$")]
 Number = Annotated[float, Field(ge=-1e12, le=1e12)]  # what can be drawn and squared
 Scores = dict[str, Number]  # percent; a task of one's own may have a metric with other bounds
 Figure = float | dict[str, float] | None  # of the paper: one, or one for each metric
-EPOCHS = shape(epoch=list[NonNegativeInt], updates=list[PositiveInt])
-
-
-def _with_epochs(history: Any) -> Any:
-    """The columns of a history, of which every run has two."""
-    return EPOCHS.model_validate(history) and history
-
-
+EPOCHS = shape(epoch=list[NonNegativeInt], updates=list[PositiveInt])  # columns that every history has
+HISTORY = Annotated[
+    dict[str, list[Number | None]], BeforeValidator(lambda history: EPOCHS.model_validate(history) and history)
+]
 CONFIG = shape(  # what readers of records use of it
     elmo=shape(where=str),
     scale=shape(note=str, bilm=(str | None, None)),
@@ -64,7 +60,7 @@ RECORD = shape(  # the keys on disk, in their order
     data_sha256=str, generated_sha256=dict[str, str],
     machine=shape(cpu=str, cores=int | None, threads=int, accelerator=str, gpu=(str, None)),
     versions=dict[str, str], commit=str | None, dirty=bool | None, finished=str, checkpoint=str,
-    history=Annotated[dict[str, list[Number | None]], BeforeValidator(_with_epochs)],
+    history=HISTORY,
     settings=shape(seed=int, scale=Plain, task=Plain, bilm=(Plain, None)), config=CONFIG,
     own_files=(dict[str, str], None), word_vectors=Plain | None,
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -81,8 +81,10 @@ def _check(place: str, block: Mapping[str, Any], given: PassedArguments | None) 
     for key in keys:
         if key in taken and not place.startswith(CHECKED_BY_USE):
             _check_numbers(f"{place}.{key}", block[key], str(taken[key].annotation))
-    for key, inner in _inner(block):
-        _check(f"{place}.{key}", inner, None if inner.get("_partial_") else PassedArguments())
+    for key, value in block.items():
+        for inner in value if isinstance(value, list) else [value]:
+            if isinstance(inner, dict) and "_target_" in inner:
+                _check(f"{place}.{key}", inner, None if inner.get("_partial_") else PassedArguments())
 
 
 def _check_numbers(name: str, value: Any, annotation: str) -> None:
@@ -101,14 +103,6 @@ def _check_numbers(name: str, value: Any, annotation: str) -> None:
     valid(one | None if "None" in annotation else one, value, name)
 
 
-def _inner(block: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The blocks inside a block, with their keys."""
-    for key, value in block.items():
-        for each in value if isinstance(value, list) else [value]:
-            if isinstance(each, dict) and "_target_" in each:
-                yield key, each
-
-
 # One step of the optimizer, schedule and weight averaging on an invented weight, before anything is read: values that
 # they do not accept, or that lead to a number that is not finite, are reported at once.
 
@@ -122,7 +116,9 @@ def rehearse(task: TaskConfig, device: str = "cpu") -> None:
     if not bool(weight.isfinite().all()):
         raise UserError("task.optimizer: one step makes a weight that is not finite; lower task.optimizer.lr")
     try:
-        _average(task, device)
+        average = None if task.average is None else instantiate(task.average, device=device)
+        if hasattr(average, "should_update"):
+            average.should_update(step_idx=1)  # type: ignore[union-attr]
     except Exception as error:
         raise UserError(f"task.average: {_reason(error)}") from error
 
@@ -146,9 +142,3 @@ def _after_a_step(task: TaskConfig, device: str) -> torch.Tensor:
     if schedule is not None:
         schedule.step(*([0.0] if isinstance(schedule, ReduceLROnPlateau) else []))
     return weight.detach()
-
-
-def _average(task: TaskConfig, device: str) -> None:
-    average = None if task.average is None else instantiate(task.average, device=device)
-    if hasattr(average, "should_update"):
-        average.should_update(step_idx=1)  # type: ignore[union-attr]

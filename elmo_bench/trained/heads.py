@@ -16,7 +16,6 @@ from elmo_bench.configuration.composing import ROOTS
 from elmo_bench.configuration.keys import shape, valid
 from elmo_bench.configuration.schema import Plain
 from elmo_bench.records import store
-from elmo_bench.records.record import Record
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text, outputs
@@ -95,7 +94,12 @@ def export(checkpoint: Path, output: Path) -> Path:
         checkpoint: best.ckpt in the run's work folder. Its record is found from there.
         output: such as models/heads.
     """
-    record = _record(checkpoint)
+    work = checkpoint.absolute().parent
+    scale, task, run = ("", "", "", *work.parts)[-3:]
+    path = store.place((work / "../../../..").resolve(), scale, task, run)
+    if not path.is_file():
+        raise UserError(f"its run has no record ({path}); let the run finish, and leave its files in place", checkpoint)
+    record = store.read(path)
     saved = load(str(checkpoint), task=record.task)
     history = saved.get("history") or [{}]  # a run that is trained anew writes its checkpoint long before its record
     if history[-1].get("dev") != record.metrics["dev"] or saved["bilm_sha256"] != record.bilm["sha256"]:
@@ -109,16 +113,6 @@ def export(checkpoint: Path, output: Path) -> Path:
     card |= {"weights": "float16", "bytes": len(content), "files": digests(folder, [HEAD])}
     write_text(folder / CARD, sealed(json_text.dumps(card, indent=2) + "\n"))
     return folder
-
-
-def _record(checkpoint: Path) -> Record:
-    """The record of the run to whose work folder a checkpoint belongs."""
-    work = checkpoint.absolute().parent
-    scale, task, run = ("", "", "", *work.parts)[-3:]
-    path = store.place((work / "../../../..").resolve(), scale, task, run)
-    if not path.is_file():
-        raise UserError(f"its run has no record ({path}); let the run finish, and leave its files in place", checkpoint)
-    return store.read(path)
 
 
 def _packed(saved: dict[str, Any], config: dict[str, Any], checkpoint: Path) -> bytes:
