@@ -15,8 +15,7 @@ from elmo_bench.commands.run import Sweep
 from elmo_bench.configuration import composing, schema
 from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
-from elmo_bench.records.record import Record
-from elmo_bench.records.run_names import label, run_name
+from elmo_bench.records.record import Record, label, run_name
 from elmo_bench.sweeps import local
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError

@@ -139,7 +139,7 @@ class Study(Generic[T]):
         path = replace(self.record(0, "", "", []), settings=self.plain).place(self.run.results_root)
         try:
             return studies.read(path) if path.exists() and not self.run.force else None
-        except store.Misfit:
+        except store.Mismatch:
             return None
 
     def write(self, measured: StudyRecord) -> StudyRecord:

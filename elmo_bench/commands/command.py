@@ -98,7 +98,11 @@ class Command(Keys):
     @classmethod
     def sections(cls) -> Sequence[HelpSection]:
         """Further parts of the help; made only when it is printed."""
-        return every_key() if cls.overrides else ()
+        if not cls.overrides:
+            return ()
+        title = "Keys of {}, with the defaults that configuration files change"
+        further = [HelpSection(title.format(name), described(block, f"{name}.")) for name, block in blocks().items()]
+        return [files(GROUPS), run_keys(), *further]
 
     @classmethod
     def main(cls, name: str = "") -> None:
@@ -111,11 +115,7 @@ class Command(Keys):
 
     @classmethod
     def parse(cls, argv: Sequence[str]) -> Self:
-        """The command with its arguments. An `output` must be none of the files and folders that others name.
-
-        Raises:
-            UserError: an argument without "=", an unknown or missing key, an invalid value, an output that is an input.
-        """
+        """The command with its arguments. An `output` must be none of the files and folders that others name."""
         values, typed, data = dict[str, str](), list[str](), list[str]()
         own = {name.removeprefix("+"): name for name, field in fields(cls).items() if field.repr}
         if cls.overrides and own.keys() == {"debug"}:
@@ -135,14 +135,14 @@ class Command(Keys):
         lacking = [f"{name}=..." for name, field in fields(cls).items() if field.is_required() and name not in values]
         if lacking and not cls.overrides:
             raise UserError(f"missing argument{'s' * (len(lacking) > 1)} {', '.join(lacking)}")
-        made = valid(cls, values, text=True)
-        made.typed.extend(typed)
+        command = valid(cls, values, text=True)
+        command.typed.extend(typed)
         if data:
-            getattr(made, "data").update(_plain(data))  # noqa: B009
+            getattr(command, "data").update(_plain(data))  # noqa: B009
         if output := values.get("output"):
             paths = [name for name, field in fields(cls).items() if placeholder(field) in FILES]
-            outputs.apart(output, [made.plain()[name] for name in paths if name != "output"])
-        return made
+            outputs.apart(output, [command.plain()[name] for name in paths if name != "output"])
+        return command
 
     @classmethod
     def help(cls, name: str = "") -> str:
@@ -151,10 +151,10 @@ class Command(Keys):
         examples = [(cls.calls[0].format(name=name, given=line).rstrip(), what) for line, what in cls.examples.items()]
         arguments = sorted(described(cls), key=lambda line: line[0].startswith("debug="))
         sections = [HelpSection("Arguments", arguments), HelpSection("Examples", examples, 0), *cls.sections()]
-        told = [textwrap.fill(" ".join(note.split()), WIDTH) for note in notes.split("\n\n") if note]
+        paragraphs = [textwrap.fill(" ".join(note.split()), WIDTH) for note in notes.split("\n\n") if note]
         read_on = [f"Read on: docs/{cls.page}.md"] if cls.page and places.CHECKOUT else []
         usage = cls.usage(name)
-        return "\n\n".join([summary, usage, *told, *(printed(each) for each in sections if each.lines), *read_on])
+        return "\n\n".join([summary, usage, *paragraphs, *(printed(each) for each in sections if each.lines), *read_on])
 
     @classmethod
     def usage(cls, name: str) -> str:
@@ -250,13 +250,6 @@ def run_keys() -> HelpSection:
     from elmo_bench.configuration.schema import RunConfig
 
     return HelpSection("Keys of the run", described(RunConfig, nested=False))
-
-
-def every_key() -> list[HelpSection]:
-    """The configuration files, and every key of a run with its default."""
-    title = "Keys of {}, with the defaults that configuration files change"
-    further = [HelpSection(title.format(name), described(block, f"{name}.")) for name, block in blocks().items()]
-    return [files(GROUPS), run_keys(), *further]
 
 
 def files(groups: Sequence[str]) -> HelpSection:

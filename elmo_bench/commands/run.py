@@ -39,11 +39,7 @@ class OfSweeps(Command):
     """false: only the table of what is recorded"""
 
     def tasks(self, sweep: str) -> list[str]:
-        """The benchmarks that are asked for, in the paper's order.
-
-        Raises:
-            UserError: there is no such sweep or task, or the sweep is not for it, or an argument is for no run of it.
-        """
+        """The benchmarks that are asked for, in the paper's order."""
         for argument in self.typed:
             key, equals, value = argument.partition("=")
             if not equals:
@@ -107,7 +103,7 @@ class Reproduce(OfSweeps):
             self.show_recorded()
             return
         from elmo_bench.records.frame import is_context_control
-        from elmo_bench.records.store import whole
+        from elmo_bench.records.store import full_runs
         from elmo_bench.reporting.pages.report import refresh
         from elmo_bench.reporting.section import show
         from elmo_bench.reporting.tables.tables import beside
@@ -120,7 +116,7 @@ class Reproduce(OfSweeps):
         if planned.recorded:
             refresh(root := planned.config.results_root)
             asked, tasks = {record.run for record in planned.recorded}, [] if request.changes else request.tasks
-            there = whole([*planned.records.values()])
+            there = full_runs([*planned.records.values()])
             show(beside([run for run in there if run.run in asked or (run.task in tasks and is_context_control(run))]))
             print(f"dev scores, layer weights, all intervals: {root}/README.md and report.html")
         if planned.runs:

@@ -76,11 +76,7 @@ class Train(Command):
 
 
 def check_flags() -> None:
-    """Puts flags behind overrides, where Hydra reads both in any order that was typed.
-
-    Raises:
-        UserError: a flag that Hydra does not have; it would print the whole usage.
-    """
+    """Puts flags behind overrides, where Hydra reads both in any order that was typed."""
     from hydra._internal.utils import get_args_parser
 
     def refuse(message: str) -> NoReturn:

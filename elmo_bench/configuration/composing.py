@@ -37,14 +37,6 @@ FORMER_ARMS = {  # of earlier releases: what is typed today
 }
 
 
-def _by_arm(baseline: Any, elmo: Any, *, _root_: DictConfig) -> Any:
-    return baseline if _root_.arm == "baseline" or _root_.elmo.where == "none" else elmo
-
-
-def _in_folder(name: str, *, _parent_: DictConfig) -> str | None:
-    return None if _parent_.folder is None else name
-
-
 ROOTS = ("data_root", "models_root", "vectors_root", "cache_root", "results_root")
 FILES = ("bilm.options", "bilm.weights", "bilm.like", "bilm.path", "bilm.folder", "task.words.path")
 DATA = ("task.data.root", "task.data.folder", "task.data.train", "task.data.dev", "task.data.test")
@@ -56,11 +48,8 @@ PLACES = {*FILES, *DATA, "bilm._target_", "bilm.name", "seed"}
 def settled(cfg: DictConfig, overrides: Sequence[str] = ()) -> DictConfig:
     """The configuration of a run, with absolute paths, in which `arm=baseline` and `elmo.where=none` are the same.
 
-    Relative paths are those of the current folder: a command settles what it was given before it goes elsewhere. What
-    was typed travels with it, but for the seed.
-
-    Raises:
-        UserError: another arm.
+    Relative paths are relative to the current folder, and are resolved before a command changes to another one. The
+    overrides are kept with the configuration, except the seed.
     """
     if cfg.arm not in ARMS:
         if former := FORMER_ARMS.get(str(cfg.arm)):
@@ -82,8 +71,8 @@ def _make_absolute(cfg: DictConfig) -> None:
     """Makes absolute the roots and the paths of existing files; if the data have a folder, only that folder."""
     # What refers to something that is missing is None here, and the run reports it later.
     found = {key: OmegaConf.select(cfg, key, throw_on_resolution_failure=False) for key in (*ROOTS, *FILES, *DATA)}
-    below = next((number for number, key in enumerate(DATA[:2], 1) if found[key] is not None), len(DATA))
-    for key in (*ROOTS, *FILES, *DATA[:below]):
+    count = next((number for number, key in enumerate(DATA[:2], 1) if found[key] is not None), len(DATA))
+    for key in (*ROOTS, *FILES, *DATA[:count]):
         value = found[key]
         new = list(value) if isinstance(value, ListConfig) else [value]
         for i, path in enumerate(new):
@@ -101,16 +90,12 @@ def seeded(name: str, seed: int) -> str:
 
 
 def _value_on_page(group: str, name: str, key: str, *, _root_: DictConfig) -> Any:
-    """The value of a key in a configuration file that was not chosen; None if the file has no such key.
-
-    Raises:
-        UserError: there is no such configuration file.
-    """
+    """The value of a key in a configuration file that was not chosen; None if the file has no such key."""
     path = places.page(group, name)
     if not path.is_file():
         raise UserError(f"{group}={name}: there is no such configuration file; {choices(name, places.named(group))}")
     page = yaml_text.read(path)
-    page._set_parent(_root_)  # its interpolations are those of the run
+    page._set_parent(_root_)  # its interpolations refer to the run
     return OmegaConf.select(page, key)
 
 
@@ -149,12 +134,15 @@ def compose(overrides: Sequence[str] = (), name: str = "train") -> DictConfig:
 
 
 def by_hydra(overrides: Sequence[str] = (), name: str = "train") -> DictConfig:
-    """The same by Hydra alone."""
+    """The same, composed by Hydra alone."""
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
 
-    running, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None  # set a running command's aside
+    running, GlobalHydra.instance().hydra = (
+        GlobalHydra.instance().hydra,
+        None,
+    )  # the Hydra of a running command is set aside
     further = [f"hydra.searchpath=['file://{folder}']" for folder in places.conf()[:-1]]
     try:
         with initialize_config_dir(str(places.CONF), version_base="1.3"):
@@ -286,10 +274,13 @@ RESOLVERS = {
     "cache": lambda: os.environ.get("ELMO_BENCH_CACHE") or str(places.machine_cache()),
     "shipped": lambda root, name: str(places.shipped(root, name)),  # of a model which the project brings
     "made": places.made,  # the folder that `elmo-bench data` writes to by default; null if there is none
-    "arm": _by_arm,  # `${arm:A,B}`: A for the baseline, B with ELMo
+    "arm": lambda baseline, elmo, *, _root_: (  # `${arm:A,B}`: A for the baseline, B with ELMo
+        baseline if _root_.arm == "baseline" or _root_.elmo.where == "none" else elmo
+    ),
     "last": lambda path, name: Path(path).name if path else name,  # the last part of a path; `name` for null
     "packaged": lambda *path: str(places.packaged(*path)),  # a folder in an installed package
-    "in_folder": _in_folder,  # a file of the `folder` beside it; null if that is null: the data are of the hub
+    # A file of the `folder` beside it; null if that is null: the data are of the hub.
+    "in_folder": lambda name, *, _parent_: None if _parent_.folder is None else name,
     "page": _value_on_page,  # `${page:bilm,NAME,KEY}`: the value of a key in another file
     "seeded": seeded,  # `${seeded:NAME,SEED}`: NAME for the seed 1, else NAME-seedSEED
 }

@@ -1,4 +1,4 @@
-"""One-line messages for the errors of Hydra and OmegaConf, with the alternatives that were meant."""
+"""One-line messages for the errors of Hydra and OmegaConf, with suggestions."""
 
 from __future__ import annotations
 
@@ -30,19 +30,18 @@ def explain(error: BaseException) -> str | None:
         key, _, values = several[1].partition("=")
         one = shlex.quote(f"{key}=[{values}]")
         return f"{several[1]}: several values are a sweep, for elmo-bench train -m; one list has brackets: {one}"
-    if text.startswith("Config group override must be"):  # task=3, logger=null; Hydra does not say which
-        return f"{FILES}; elmo-bench train --help lists the files of every group"
-    if "Unexpected type for root: NoneType" in text:  # logger.wandb.project=x; OmegaConf does not say which
-        return (
-            "a key is given of a block that is null: choose the block first, as in logger=wandb logger.wandb.project=x"
-        )
-    if text.startswith("Only one of --run, --multirun, --cfg"):
-        return "--cfg shows the configuration of one run: leave out -m, and type one value for each key"
-    if "does not support sweep type" in text:  # interval(0, 0.5)
-        return "interval(...) is for a search: add sweeper=optuna; a sweep takes range(...), choice(...) or values"
-    if isinstance(error, UnicodeDecodeError):
-        return _other_encoding()
-    page_is_wrong = isinstance(error, ValueError | OSError) and _theirs(_origin(error))
+    if known := next((message for part, message in MESSAGES.items() if part in text), None):
+        return known
+    if isinstance(error, UnicodeDecodeError):  # Hydra's error does not name the file
+        for path in [path for folder in places.conf() for path in sorted(folder.rglob("*.yaml"))]:
+            try:
+                files.read_text(path)
+            except UserError as wrong:
+                return str(wrong)
+        return None
+    frames = list(traceback.walk_tb(error.__traceback__))
+    origin = str(frames[-1][0].f_globals.get("__name__")) if frames else ""  # the module that has raised it
+    page_is_wrong = isinstance(error, ValueError | OSError) and _theirs(origin)
     if not _theirs(error.__class__.__module__) and not page_is_wrong:
         return None
     if "UserError raised while resolving interpolation" in text:
@@ -71,23 +70,21 @@ def _theirs(module: str) -> bool:
     return module.partition(".")[0] in ("hydra", "omegaconf", "yaml")
 
 
-def _origin(error: BaseException) -> str:
-    """The module that has raised an error."""
-    frames = list(traceback.walk_tb(error.__traceback__))
-    return str(frames[-1][0].f_globals.get("__name__")) if frames else ""
-
-
-def _other_encoding() -> str | None:
-    """The configuration file that is not UTF-8, if there is one: Hydra's error names none."""
-    for path in [path for folder in places.conf() for path in sorted(folder.rglob("*.yaml"))]:
-        try:
-            files.read_text(path)
-        except UserError as error:
-            return str(error)
-    return None
-
-
-FILES = "a configuration file is chosen by its name; callbacks=none and logger=none choose nothing"
+MESSAGES = {  # by a part of Hydra's or OmegaConf's own message, which does not name the key
+    "Config group override must be": (  # task=3, logger=null
+        "a configuration file is chosen by its name; callbacks=none and logger=none choose nothing; elmo-bench train "
+        "--help lists the files of every group"
+    ),
+    "Unexpected type for root: NoneType": (
+        "a key is given of a block that is null: choose the block first, as in logger=wandb logger.wandb.project=x"
+    ),
+    "Only one of --run, --multirun, --cfg": (
+        "--cfg shows the configuration of one run: leave out -m, and type one value for each key"
+    ),
+    "does not support sweep type": (
+        "interval(...) is for a search: add sweeper=optuna; a sweep takes range(...), choice(...) or values"
+    ),
+}
 OF_FILES = {  # what chooses files, by the group whose names were taken for it
     "bilm": "for files, bilm=custom bilm.options=FILE bilm.weights=FILE, or bilm=transformers bilm.path=FOLDER",
     "vectors": "for a file, vectors=page task.words.path=FILE",

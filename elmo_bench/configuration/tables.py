@@ -160,15 +160,11 @@ class SweepTable(Keys):
     def settings(self) -> list[Setting]:
         """Those of all cells that the sweep makes."""
         rows = [row.of for row in self.rows] or [{}]
-        made = [column.of for column in self.columns if column.of is not None and not column.recorded]
-        return [row | of for row in rows for of in made]
+        of_columns = [column.of for column in self.columns if column.of is not None and not column.recorded]
+        return [row | column for row in rows for column in of_columns]
 
     def setting(self, titles: Any) -> Setting:
-        """The setting of a column by its title, or of a row and a column by both.
-
-        Raises:
-            UserError: there is no such row or column with runs of its own.
-        """
+        """The setting of a column by its title, or of a row and a column by both."""
         found: Setting = {}
         if isinstance(titles, str):
             axes = [(titles, self.columns)]
@@ -194,11 +190,7 @@ def sweeps() -> list[str]:
 
 
 def table(sweep: str) -> SweepTable:
-    """The table of a sweep, not to be changed.
-
-    Raises:
-        UserError: there is no such sweep, or its block has a key or a value that a table does not have.
-    """
+    """The table of a sweep, not to be changed."""
     if sweep not in sweeps():
         raise UserError(f"sweep={sweep}: there is no such sweep; {choices(sweep, sweeps())}")
     path = places.page("sweep", sweep)
@@ -218,7 +210,7 @@ def _table(path: Path, changed: int) -> SweepTable:
     return valid(SweepTable, block, "table", path=path)
 
 
-def of_studies() -> dict[str, list[Finding]]:
+def study_findings() -> dict[str, list[Finding]]:
     """The findings that each study of the biLM decides, by its file in conf/analysis/."""
     found = {}
     for path in sorted((places.CONF / "analysis").glob("*.yaml")):

@@ -114,7 +114,7 @@ def _missing_splits(run: RunConfig, data: dict[str, Any], folder: Path | None) -
 
 
 def _derived_files(run: RunConfig, missing: set[Path]) -> str | None:
-    """One line for files that a data set makes of others in the same data folder; None if they are not such."""
+    """One line for files that a data set makes of others in the same data folder; None for other files."""
     from elmo_bench.sources import pages as sources
 
     root = Path(run.data_root or "")

@@ -21,7 +21,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.configuration.composing import ROOTS
 from elmo_bench.configuration.keys import relative
-from elmo_bench.configuration.schema import Plain, RunConfig, VectorSetConfig
+from elmo_bench.configuration.schema import Plain, RunConfig
 from elmo_bench.system import code
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import MEMORY, content_sha256, fingerprint
@@ -63,14 +63,14 @@ FORMAT = 2  # of the identity: raised when the hash of the same settings would c
 def settings(run: RunConfig) -> Plain:
     """The settings that a run's identity is a hash of. Raises `UserError` for a file that cannot be read."""
     data = maker(run.scale, run)
-    made = {} if data is None else {Path(str(run.scale.folder), name): name for name in data.files}
-    files = Files(made, Path(run.cache_root))
+    generated = {} if data is None else {Path(str(run.scale.folder), name): name for name in data.files}
+    files = Files(generated, Path(run.cache_root))
     plain = relevant(run)
     if run.trains_vectors and (vectors := maker(run.vectors, run)):
         plain["vectors"] = {"source": run.vectors.source, "recipe": vectors.recipe()}
     if not run.baseline and (bilm := maker(run.bilm, run)):
-        made = {"options", "weights", "like", "seed"}
-        plain["bilm"] = {key: value for key, value in plain["bilm"].items() if key not in made}
+        replaced = {"options", "weights", "like", "seed"}
+        plain["bilm"] = {key: value for key, value in plain["bilm"].items() if key not in replaced}
         plain["bilm"]["recipe"] = bilm.recipe()
     if "path" in plain.get("bilm", {}):  # hash only the files that decide the layers, not e.g. a README
         from elmo_bench.layers import model_folder
@@ -97,8 +97,15 @@ def relevant(run: RunConfig, whole: bool = False) -> Plain:
     if run.trains_vectors:
         plain["vectors"] = run.vectors.identifying(whole)
     if run.sets:  # otherwise task.words says it all
-        sets = {name: block.identifying() | _files(block, run.vectors_root) for name, block in run.vectors.sets.items()}
-        plain["vectors"] = {"source": "sets", "sets": dict(sorted(sets.items()))}
+        from elmo_bench.embedding.tables import locate
+
+        plain["vectors"] = {"source": "sets", "sets": {}}
+        for name, block in sorted(run.vectors.sets.items()):
+            files = zip(
+                ("table", "words"), locate(block, run.vectors_root) or (), strict=False
+            )  # none that are not here
+            paths = {key: str(path.absolute()) for key, path in files if path is not None}
+            plain["vectors"]["sets"][name] = block.identifying() | paths
     plain["trainer"] = run.trainer.identifying(whole)
     if callbacks := run.changing_callbacks:
         plain["callbacks"] = callbacks
@@ -107,25 +114,16 @@ def relevant(run: RunConfig, whole: bool = False) -> Plain:
     return {key: value for key, value in plain.items() if value != {}}
 
 
-def _files(block: VectorSetConfig, root: str | None) -> Plain:
-    """The files of a vector set; empty if they are not here."""
-    from elmo_bench.embedding.tables import locate
-
-    vectors, words = locate(block, root) or (None, None)
-    files = {"table": vectors, "words": words}
-    return {key: str(path.absolute()) for key, path in files.items() if path is not None}
-
-
-class Files:
+class Files(NamedTuple):
     """Replaces the paths of files in plain containers by identifiers of their content.
 
-    Args:
-        made: the names of generated files, which the recipe of the scale identifies, by their paths.
+    Attributes:
+        generated: the names of generated files, which the recipe of the scale identifies, by their paths.
         cache: folder that stores the digests of large files.
     """
 
-    def __init__(self, made: Mapping[Path, str], cache: Path):
-        self.made, self.memory = made, cache / MEMORY
+    generated: Mapping[Path, str]
+    cache: Path
 
     def digested(self, node: Any, folder: Path | None = None) -> Any:
         """The containers with "sha256:..." for files and "made:NAME" for generated ones.
@@ -148,16 +146,16 @@ class Files:
         names = named if isinstance(named, list) else [named]
         if not names or not all(isinstance(name, str) and name for name in names):
             return named
-        if len(names) == 1 and (generated := self.made.get(Path(folder or "", names[0]))):
-            return f"made:{generated}"
+        if len(names) == 1 and (name := self.generated.get(Path(folder or "", names[0]))):
+            return f"made:{name}"
         found = [self._digest(path) or name for name in names for path in _opened(name, folder)]
         return found[0] if len(found) == 1 else f"sha256:{fingerprint(sorted(found), digits=64)}"
 
     def _digest(self, path: Path) -> str | None:
         """None if there is no such file."""
-        if path in self.made:
-            return f"made:{self.made[path]}"
-        return f"sha256:{content_sha256(path, self.memory)}" if os.path.exists(path) else None
+        if path in self.generated:
+            return f"made:{self.generated[path]}"
+        return f"sha256:{content_sha256(path, self.cache / MEMORY)}" if os.path.exists(path) else None
 
 
 def _opened(name: str, folder: Path | None) -> Iterator[Path]:

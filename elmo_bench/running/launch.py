@@ -17,8 +17,7 @@ from elmo_bench.identity import settings
 from elmo_bench.identity.missing import check_files
 from elmo_bench.identity.settings import Description, Identity, portable
 from elmo_bench.records import store
-from elmo_bench.records.record import Record, own_files
-from elmo_bench.records.run_names import label, run_name, summary, title
+from elmo_bench.records.record import Record, label, own_files, run_name, summary, title
 from elmo_bench.records.wandb_runs import SWEEP, of_record
 from elmo_bench.system import machine
 from elmo_bench.system.storage.disk import writing
@@ -26,11 +25,7 @@ from elmo_bench.system.storage.locks import held
 
 
 def train(cfg: DictConfig) -> Record:
-    """The record of a run: read if there is one, else made by training.
-
-    Raises:
-        UserError: a value that is not allowed, missing data, malformed files.
-    """
+    """The record of a run: read if there is one, else made by training."""
     run = validated(cfg)
     if run.trainer.fast_dev_run:
         return _smoke(cfg)
@@ -71,7 +66,7 @@ def _smoke(cfg: DictConfig) -> Record:
         run = validated(cfg)
         check_files(run)
         described = describe(run, Identity(run), cfg)
-        _tell_of_data(run, described)
+        _report_data(run, described)
         typed = checked(run, Path(folder))._replace(loggers=[])
         record, _ = run_once(run, described, settings.make(run), typed)
     print(f"{title(record)}: trained and scored on a few batches ({summary(record)}); nothing is recorded", flush=True)
@@ -87,7 +82,7 @@ def describe(run: RunConfig, identity: Identity, cfg: DictConfig) -> Description
     return Description(identity, config, portable(cfg))
 
 
-def _tell_of_data(run: RunConfig, described: Description) -> None:
+def _report_data(run: RunConfig, described: Description) -> None:
     """Prints a line if the data are partly the user's own and partly those of the scale, or the same in two splits."""
     splits, own = ("train", "dev", "test"), own_files(described.portable)
     scales = [split for split in splits if split not in own]
@@ -117,7 +112,7 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
         vectors = settings.make(run)
     name = label(run.elmo.where, run.variant)
     print(f"{run_name(run.task.name, run.scale.name, name, run.seed)}: training", flush=True)
-    _tell_of_data(run, described)
+    _report_data(run, described)
     with writing(folder):
         record, scored = run_once(run, described, vectors, typed)
     store.write(path, record, {items.path_of(path): items.packed(scored)})

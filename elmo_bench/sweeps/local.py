@@ -22,7 +22,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from elmo_bench.sweeps.plan import Plan, PlannedRun
+from elmo_bench.sweeps.plan import Plan, PlannedRun, read_records
 from elmo_bench.system import children, machine
 from elmo_bench.system.errors import Interrupted, UserError
 from elmo_bench.system.terminal import signals
@@ -44,7 +44,7 @@ def run_missing(plan: Plan) -> None:
     if new := _in_order(plan):
         print(plan.cost(new), flush=True)
         train(plan, new)
-        plan.read_records()
+        plan.records = read_records(plan.request, plan.runs)
 
 
 def train(plan: Plan, new: Sequence[PlannedRun]) -> None:
@@ -159,8 +159,8 @@ class _Pool:
                 elif line.startswith("error: "):
                     last = line.removeprefix("error: ")
                 elif line.strip():
-                    said = line if line.startswith(title) else f"{title}: {line}"
-                    self.progress.console.print(said, markup=False, soft_wrap=True)
+                    shown = line if line.startswith(title) else f"{title}: {line}"
+                    self.progress.console.print(shown, markup=False, soft_wrap=True)
         error, status = None, process.returncode
         kinds = {kind.status: kind for kind in (UserError, Interrupted)}
         if status in kinds and last is not None:

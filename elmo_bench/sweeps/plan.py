@@ -14,8 +14,7 @@ from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.identity.missing import check_files, missing_files
 from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
-from elmo_bench.records.record import Record
-from elmo_bench.records.run_names import label, run_name
+from elmo_bench.records.record import Record, label, run_name
 from elmo_bench.records.times import in_time, making, on_one_processor, start, typical
 from elmo_bench.sweeps.request import SweepRequest, points, seed_of
 from elmo_bench.system import places
@@ -102,10 +101,6 @@ class Plan:
         there = [each for each in self.runs if each.run in self.records and each.point not in self.failed]
         return [self.records[each.run] for each in there]
 
-    def read_records(self) -> None:
-        """Reads all records at the scale again, after runs have been trained."""
-        self.records = _records(self.request, self.runs)
-
     def show(self, error: Exception, title: str = "") -> Exception:
         """Shows an error with the name of its run, unless an equal one has been shown; returns it as it is shown."""
         text = console.explain(error) or ""
@@ -135,14 +130,10 @@ class Plan:
         return f"{self.request.sweep}: {self.counts(recorded)}{f', {missing} missing' * bool(missing)}{goes_on}"
 
     def cost(self, new: Sequence[PlannedRun]) -> str:
-        """How many runs are to be trained and, from recorded runs of their tasks and arms, how long they compute.
-
-        Raises:
-            UserError: a reference run that cannot be read.
-        """
+        """How many runs are to be trained and, from recorded runs of their tasks and arms, how long they compute."""
         counted = Counter((each.config.task.name, each.config.arm) for each in new)
         total, unknown, prepared = 0.0, 0, False
-        known = store.whole([*self.records.values()]), [*store.read_all(places.RECORDED, self.request.scale)]
+        known = store.full_runs([*self.records.values()]), [*store.read_all(places.RECORDED, self.request.scale)]
         here = processor()
         for kind, number in counted.items():
             alike = ([record for record in there if (record.task, record.arm) == kind] for there in known)
@@ -163,11 +154,7 @@ class Plan:
 
 
 def plan(request: SweepRequest) -> Plan:
-    """Composes every run; errors of some of them are shown.
-
-    Raises:
-        UserError: no point can be listed, or a record of this scale cannot be read.
-    """
+    """Composes every run; errors of some of them are shown."""
     request.check()
     listed: list[Point] = []
     refused: list[Exception] = []
@@ -181,22 +168,24 @@ def plan(request: SweepRequest) -> Plan:
             console.show(error)
         raise refused[0]
     runs, errors = _planned(listed)
-    known = _records(request, runs)
+    known = read_records(request, runs)
     found = Plan(request, _large_enough(runs, known), errors, known, refused)
     for error in (*refused, *errors.values()):
         found.show(error)
     return found
 
 
-def _records(request: SweepRequest, runs: Iterable[PlannedRun]) -> dict[str, Record]:
+def read_records(request: SweepRequest, runs: Iterable[PlannedRun]) -> dict[str, Record]:
+    """All records at the scale, by the name of the run."""
     roots = {each.config.results_root for each in runs}
     return {record.run: record for root in roots for record in store.read_all(root, request.scale)}
 
 
 def _points(request: SweepRequest, task: str) -> list[Point]:
     seeds = None if request.seeds is None else range(1, request.seeds + 1)
-    chosen, listed = request.chosen(task), []
-    for values in points(request.sweep, chosen, seeds, request.instead):
+    instead, listed = request.instead, []
+    chosen = [f"task={task}", f"scale={request.scale}", *(one for one in request.overrides if one not in instead)]
+    for values in points(request.sweep, chosen, seeds, instead):
         setting = tuple(value.lstrip("+") for value in values if not value.startswith("seed="))
         listed.append(Point(task, setting, seed_of(values), (f"+sweep={request.sweep}", *chosen, *values)))
     return listed

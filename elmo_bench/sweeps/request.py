@@ -75,11 +75,6 @@ class SweepRequest(NamedTuple):
         further = [one for one in self.overrides if changes_results(one) and one not in self.instead]
         return recorded_setting(further, task, self.scale) if further else {}
 
-    def chosen(self, task: str) -> list[str]:
-        """The overrides that all runs of a task have."""
-        instead = self.instead
-        return [f"task={task}", f"scale={self.scale}", *(one for one in self.overrides if one not in instead)]
-
     @property
     def instead(self) -> list[str]:
         """The overrides that replace values of the sweep's file."""
@@ -103,22 +98,17 @@ class SweepRequest(NamedTuple):
         return shlex.join(["elmo-bench", "sweep", *given, *(["-cd", str(own)] if own else [])])
 
     def check(self) -> None:
-        """Checks that its page's table shows its runs, and that these are what the overrides ask for.
-
-        Raises:
-            UserError: the page varies files, has a row or column that shows none of its runs, or would pass over an
-                override, as it sets the key itself.
-        """
+        """Checks that its page's table shows its runs, and that these are what the overrides ask for."""
         page = places.page("sweep", self.sweep)
         if files := [*filter(is_file, sorted(str(key).lstrip("+") for key in _params(self.sweep)))]:
             raise UserError(
                 f"{', '.join(files)}: a table does not tell files apart; give one to each of several sweeps", page
             )
         every = [setting(point) for point in points(self.sweep, [f"scale={self.scale}"], [1])]
-        made = [normal(each, self.scale) for each in every]
+        normalised = [normal(each, self.scale) for each in every]
         for each in self.table.settings:
-            if normal(each, self.scale) not in made:
-                known = ", ".join(map(frame.in_words, made))
+            if normal(each, self.scale) not in normalised:
+                known = ", ".join(map(frame.in_words, normalised))
                 message = f"table: no run of the sweep has {frame.in_words(each)}; its runs have: {known}"
                 raise UserError(message, page)
         within = {key for each in every if each.get("elmo.where") != "none" for key in each}
@@ -160,11 +150,7 @@ def points(
 
 
 def _params(sweep: str) -> DictConfig:
-    """The keys that a sweep's file varies, with their values in Hydra's syntax.
-
-    Raises:
-        UserError: a list, which Hydra takes for one value.
-    """
+    """The keys that a sweep's file varies, with their values in Hydra's syntax."""
     path = places.page("sweep", sweep)
     found = OmegaConf.select(read(path), "hydra.sweeper.params")
     for key in found or ():

@@ -65,7 +65,7 @@ def _changes(run: RunConfig, card: Mapping[str, Any]) -> dict[str, Any]:
 def _earlier(path: Path) -> list[StudyCell]:
     try:
         return studies.read(path).cells if path.is_file() else []
-    except store.Misfit:
+    except store.Mismatch:
         return []
 
 

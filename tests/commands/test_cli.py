@@ -133,9 +133,7 @@ OPEN = [
         "+task.head.drop=0",
         "task.head.drop: tests.toy.ToyHead has no such argument; did you mean dropout? choose from dro",
     ),
-    ("+task.words.colour=1", "task.words.colour: elmo_bench.embedding.vectors.word_embedding has no such argument"),
     ("+task.metric.f1=true", "task.metric.f1: tests.toy.ToyMetric has no such argument; it takes no arguments"),
-    ("+task.optimizer.lrr=1", "task.optimizer.lrr: torch.optim.Adam has no such argument; did you mean lr?"),
     ("task.words._target_=elmo_bench.no.such", "task.words._target_=elmo_bench.no.such: cannot be imported"),
     ("~task.head.dropout", "task.head: tests.toy.ToyHead: missing a required argument: 'dropout'"),
     (

@@ -19,7 +19,7 @@ from elmo_bench.embedding.tables import VectorFiles
 from elmo_bench.embedding.vectors import distinct, read
 from elmo_bench.identity.missing import check_choices
 from elmo_bench.identity.settings import Identity
-from elmo_bench.records.run_names import label_of
+from elmo_bench.records.record import label_of
 from elmo_bench.sweeps.plan import plan
 from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system.errors import UserError

@@ -14,7 +14,7 @@ from elmo_bench.configuration import composing, pages, schema
 from elmo_bench.configuration.composing import FORMER_ARMS
 from elmo_bench.configuration.keys import REQUIRED, Keys, fields, inner
 from elmo_bench.identity.settings import Identity, settings
-from elmo_bench.records.run_names import label
+from elmo_bench.records.record import label
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import hashing
 from elmo_bench.system.storage.hashing import content_sha256, fingerprint
@@ -282,7 +282,7 @@ def test_a_baseline_of_sst5_has_less_dropout_and_of_snli_no_l2_at_paper():
 @pytest.mark.parametrize("task", ["ner", "snli", "sst5", "squad"])
 def test_the_paper_scale_is_the_hub_s_unless_files_are_named(task):
     def data(*given):
-        return composing.run_config([f"task={task}", "scale=paper", *given]).task.data
+        return composing.run_config([f"task={task}", "scale=paper", *given]).task.data or {}
 
     assert of_hub(data())
     assert not of_hub(data("task.data.train=mine.jsonl"))

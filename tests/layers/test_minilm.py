@@ -17,7 +17,8 @@ MINI = ["task=ner", "scale=mini"]
 
 def wanted(argv):
     """What `sweep` is asked for."""
-    return (made := Sweep.parse(argv)).request(made.sweep)
+    command = Sweep.parse(argv)
+    return command.request(str(command.sweep))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from elmo_bench.commands.compare import Report
 from elmo_bench.commands.run import Reproduce, Sweep
 from elmo_bench.configuration import composing
 from elmo_bench.records import store
-from elmo_bench.records.run_names import label_of
+from elmo_bench.records.record import label_of
 from elmo_bench.reporting.statistics.outcomes import by_scale
 from elmo_bench.reporting.tables import tables
 from elmo_bench.reporting.tables.paper import content

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from elmo_bench.configuration import composing
-from elmo_bench.records import run_names, store
+from elmo_bench.records import record as run_names
+from elmo_bench.records import store
 from elmo_bench.reporting.pages import report as page
 from elmo_bench.reporting.statistics.outcomes import Outcome, by_scale
 from elmo_bench.reporting.tables import tables

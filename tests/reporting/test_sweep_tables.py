@@ -293,7 +293,7 @@ def test_a_wrong_value_of_a_finding_is_one_line_that_names_it(wrong, said, bench
         tables.table("mine")
     (bench.conf / "analysis" / "mine.yaml").write_text(finding)  # of a study, which has no columns
     with pytest.raises(UserError, match="mine.yaml: findings"):
-        tables.of_studies()
+        tables.study_findings()
 
 
 # The query.

@@ -219,13 +219,6 @@ def test_a_damaged_run_ends_in_one_line_and_force_starts_it_again(bench, stopped
     assert bench.train(*INDEFINITE, "force=true").epochs == 3
 
 
-def test_a_damaged_log_changes_no_record(bench, stopped):
-    for log in stopped.rglob("metrics.csv"):
-        log.write_bytes(b"\xff\x00 no metrics")
-    whole = bench.train(*INDEFINITE, f"results_root={bench.folder}/whole")
-    assert bench.train(*INDEFINITE).metrics == whole.metrics
-
-
 def test_a_run_that_an_earlier_version_began_goes_on_and_counts_its_epochs_from_one(bench, stopped):
     for name in ("last.ckpt", "best.ckpt"):
         saved = torch.load(stopped / name, weights_only=True)
@@ -281,12 +274,9 @@ def test_what_no_run_makes_in_its_work_folder_is_told_before_training(bench, mon
         bench.train(*INDEFINITE, *changes)
 
 
-def test_predict_refuses_damage_and_another_version(bench, stopped):
+def test_predict_refuses_another_version(bench, stopped):
     path = stopped / "best.ckpt"
-    saved, content = torch.load(path, weights_only=True), path.read_bytes()
-    path.write_bytes(content[:-400])
-    with pytest.raises(UserError, match=r"best\.ckpt: damaged.*force=true"):
-        prediction.load(str(path), task="toy")
+    saved = torch.load(path, weights_only=True)
     saved["hyper_parameters"]["config"]["task"]["version"] = 9
     save_checkpoint(saved, path)
     with pytest.raises(UserError, match="trained by version 9 of task toy; this is version 1"):

@@ -113,7 +113,7 @@ def test_a_smoke_run_trains_and_scores_and_records_nothing(bench, capsys):
 def test_a_run_of_few_batches_is_in_no_report(bench, capsys):
     record = bench.train(*INDEFINITE, "trainer.limit_batches=1", "task.fit.epochs=1")
     assert store.read_all(bench.results) == [record]
-    assert store.whole(store.read_all(bench.results)) == []
+    assert store.full_runs(store.read_all(bench.results)) == []
     assert "left out: 1 run with trainer.limit_batches" in capsys.readouterr().err
 
 

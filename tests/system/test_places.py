@@ -48,7 +48,7 @@ def test_a_place_that_cannot_be_is_told_in_one_line(folder, name, monkeypatch, c
         assert message in said(capsys, lambda asked=asked: train(composing.compose(asked)))
     monkeypatch.setattr("sys.argv", ["elmo-bench report", f"results_root={there}"])
     told = "/proc/elmo: there is no such folder" if name == "/proc/elmo" else message  # a report makes none
-    assert told in said(capsys, Report.start)
+    assert told in said(capsys, lambda: Report.parse([f"results_root={there}"]).run())
     if name != "dangling":  # the folder is made where the link leads to
         with pytest.raises(UserError, match=re.escape(message)):
             outputs.begun(there, "card.json")
