@@ -24,7 +24,7 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, base, grammar_parser
 
 from elmo_bench.bilm import frozen
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import composing, pages
 from elmo_bench.nn.kernels import library
 from elmo_bench.system import children, places
 from elmo_bench.system.machine import cores
@@ -180,7 +180,7 @@ class Bench:
         return [one for one in self.overrides(*changes) if one.partition("=")[0] not in ("task", "scale")]
 
     def compose(self, *changes: str) -> DictConfig:
-        return pages.compose(self.overrides(*changes))
+        return composing.compose(self.overrides(*changes))
 
     def train(self, *changes: str):
         from elmo_bench.running.launch import train

@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.commands.run import Sweep
-from elmo_bench.configuration import pages, schema
-from elmo_bench.identity.arms import variant
+from elmo_bench.configuration import composing, schema
 from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
-from elmo_bench.records.record import Record
-from elmo_bench.records.run_names import label, run_name
+from elmo_bench.records.record import Record, label, run_name
 from elmo_bench.sweeps import local
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -30,12 +28,12 @@ EPOCH = 0.05  # seconds
 
 def train() -> None:
     """A run of the toy task."""
-    run = schema.typed(pages.compose([one for one in sys.argv[1:] if not one.startswith("hydra.")]))
+    run = composing.run_config([one for one in sys.argv[1:] if not one.startswith("hydra.")])
     if run.elmo.layers == 7:
         raise UserError("elmo.layers=7: the biLM's layers are 0 (tokens) to 2")
     identity = Identity(run)
     names = run.results_root, run.scale.name, run.task.name, identity.run
-    changes = variant(run)
+    changes = run.variant
     print(f"{run_name('toy', 'open', label(run.elmo.where, changes), run.seed)}: training", flush=True)
     with held(store.work(*names), "another process is training this run", wait=True):  # as `launch.train`
         score = sum(_epochs(store.work(*names) / "epochs.json", run.task.fit.epochs, int(identity.run, 16)))

@@ -10,12 +10,12 @@ from typing import Any
 
 from hydra.utils import instantiate
 
-from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration import composing, pages
 from elmo_bench.configuration.tables import in_order
 from elmo_bench.identity.settings import maker
 from elmo_bench.records.frame import is_main, rest
 from elmo_bench.records.record import Record
-from elmo_bench.records.store import read_all, whole
+from elmo_bench.records.store import full_runs, read_all
 from elmo_bench.records.times import on_one_processor, typical
 from elmo_bench.reporting.section import pipes
 from elmo_bench.reporting.statistics.outcomes import by_scale
@@ -43,8 +43,8 @@ def count() -> None:
 
 def words(task: str, scale: str) -> int:
     """The words of all distinct sentences of a task's data."""
-    run = schema.typed(pages.compose([f"task={task}", f"scale={scale}"]))
-    if made := maker(run.scale, run.places):
+    run = composing.run_config([f"task={task}", f"scale={scale}"])
+    if made := maker(run.scale, run):
         made.make()
     reader = instantiate(run.task.reader)
     return sum(map(len, sentences(reader.load().values(), reader.fields)))
@@ -95,7 +95,9 @@ def _peak(records: Sequence[Record]) -> str:
 def _others() -> str:
     """The peaks of another source of layers."""
     found = [
-        r for r in whole(read_all(places.RECORDED)) if r.has_elmo and not r.from_bilm and not rest(r, {"bilm": None})
+        r
+        for r in full_runs(read_all(places.RECORDED))
+        if r.has_elmo and not r.from_bilm and not rest(r, {"bilm": None})
     ]
     if not found:
         return ""
@@ -117,7 +119,7 @@ def first_result(task: str) -> str:
 
 def two_gains() -> str:
     """The clearest gain of the reference runs on open data, and one that is not shown."""
-    section = tables.overview(by_scale(whole(read_all(places.RECORDED, "open"))))[0]
+    section = tables.overview(by_scale(full_runs(read_all(places.RECORDED, "open"))))[0]
     lows = [float(re.findall(r"[-+][\d.]+", row[5])[1]) for row in section.rows]
     shown = section.rows[lows.index(max(lows))]
     unsure = [row for row, low in zip(section.rows, lows, strict=True) if low <= 0]

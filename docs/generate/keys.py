@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.commands.command import blocks, shown
-from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration import composing, pages, schema
 from elmo_bench.configuration.keys import LARGEST, allowed, documented, fields, parts
 from elmo_bench.reporting.section import pipes
 from elmo_bench.running.blocks import GIVEN
@@ -54,7 +54,7 @@ def bounds(field: FieldInfo) -> list[str]:
 
 def of_task(task: str) -> str:
     """The arguments of the code that a task's page names, with their values at each scale."""
-    composed = {scale: pages.compose([f"task={task}", f"scale={scale}"]).task for scale in pages.scales(task)}
+    composed = {scale: composing.compose([f"task={task}", f"scale={scale}"]).task for scale in pages.scales(task)}
     at: dict[str, Any] = {scale: OmegaConf.to_container(page, resolve=False) for scale, page in composed.items()}
     first = next(iter(at.values()))
     rows = [row for block in OWN if (first.get(block) or {}).get("_target_") for row in _arguments(block, at)]

@@ -9,9 +9,8 @@ import textwrap
 from typing import Any
 
 import elmo_bench
-from elmo_bench.__main__ import TITLES, summary
-from elmo_bench.commands.command import HEADINGS, command
-from elmo_bench.configuration import pages, tables
+from elmo_bench.commands.command import HEADINGS, command, summary
+from elmo_bench.configuration import composing, pages, tables
 from elmo_bench.configuration.tables import in_order
 from elmo_bench.reporting.section import pipes
 from elmo_bench.system.places import ROOT
@@ -51,7 +50,7 @@ def heads() -> str:
     rows = []
     for task in in_order(pages.tasks()):
         card = json.loads((ROOT / "models" / "heads" / task / "card.json").read_text(encoding="utf-8"))
-        metric = pages.compose([f"task={task}"]).task.monitor
+        metric = composing.compose([f"task={task}"]).task.monitor
         scores = (f"{card['metrics'][split][metric]:.1f}" for split in ("dev", "test"))
         rows.append((f"`{task}/`", metric, *scores, card["variant"].get("vectors", "the scale's")))
     return pipes(("folder", "metric", "dev", "test", "word vectors"), rows)
@@ -63,7 +62,7 @@ def commands() -> str:
     for heading, names in HEADINGS.items():
         on = ((name, command(name).page) for name in names)
         rows = [(f"`elmo-bench {name}`", summary(name), f"[{page}]({page}.md)") for name, page in on]
-        title = TITLES.get(heading, heading.capitalize())
+        title = heading if heading == "biLM" else heading.capitalize()
         parts += [f"### {title}", pipes(("command", "what it does", "more"), rows)]
     targets = re.findall(r"^([a-z-]+):.*## (.*)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     rows = [(f"`make {name}`", what) for name, what in targets]

@@ -17,7 +17,7 @@ from hydra.utils import instantiate
 from elmo_bench.analysis import settings as pages_of_studies
 from elmo_bench.analysis.settings import OverlapConfig
 from elmo_bench.bilm.corpus import TextSource, sources
-from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration import composing, pages
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.identity.missing import check_text
 from elmo_bench.identity.settings import maker
@@ -92,11 +92,11 @@ def write(arguments: Sequence[str]) -> tuple[StudyRecord, str]:
     run, settings = pages_of_studies.read("overlap", OverlapConfig, arguments)
     overrides = [each for each in arguments if each.partition("=")[0] not in pages_of_studies.names(OverlapConfig)]
     named = pages.tasks() if settings.task == "all" else [settings.task]
-    runs = [schema.typed(pages.compose([*overrides, f"task={task}"])) for task in named]
+    runs = [composing.run_config([*overrides, f"task={task}"]) for task in named]
     runs = [each for each in runs if run.scale.name in each.task.scales]
     for each in runs:
         check_text(each)
-    if made := maker(run.scale, run.places):
+    if made := maker(run.scale, run):
         made.make()
     listed = [settings.text] if isinstance(settings.text, str) else settings.text
     record = _measured(runs, sources(Path(), [(text, None) for text in listed]), settings)

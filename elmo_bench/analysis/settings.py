@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 from omegaconf import OmegaConf
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
-from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration import composing
 from elmo_bench.configuration.keys import Aside, Counted, Flag, Keys, Text, defaults, fields, finite, valid
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.system import places
@@ -139,7 +139,7 @@ def read(name: str, cls: type[T], arguments: Sequence[str]) -> tuple[RunConfig, 
     for typed in (argument.partition("=")[0] for argument in others):
         if typed.lstrip("+~").partition(".")[0] not in names(RunConfig):
             raise UserError(f"{typed}: there is no such key; {choices(typed, sorted(names(cls)))}")
-    run = schema.typed(pages.compose([*others, "scale.only=null"]))  # a study may read the data of any task
+    run = composing.run_config([*others, "scale.only=null"])  # a study may read the data of any task
     merged = OmegaConf.merge(defaults(cls), *_pages(name, run.scale.name), OmegaConf.from_dotlist(own))
     around = {"data_root": run.data_root, "generated": run.scale.folder, "study": merged}
     plain: Any = OmegaConf.to_container(OmegaConf.create(around).study, resolve=True)

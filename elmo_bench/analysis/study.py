@@ -20,7 +20,7 @@ from torch import Tensor
 
 from elmo_bench.analysis import settings as pages_of_studies
 from elmo_bench.analysis.settings import StudyConfig, files, missing_data
-from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration import composing
 from elmo_bench.configuration.schema import BilmConfig, RunConfig, VectorSetConfig
 from elmo_bench.embedding.tables import VectorFiles, locate
 from elmo_bench.identity.missing import missing_layers
@@ -63,10 +63,10 @@ class Study(Generic[T]):
             UserError: a wrong argument, or missing files, all of which are named.
         """
         run, settings = pages_of_studies.read(name, config, arguments)
-        blocks = ("scale", *vars(run.places))
+        blocks = ("scale", "data_root", "models_root", "cache_root", "results_root")
         overrides = [each for each in arguments if re.split("[.=]", each, maxsplit=1)[0] in blocks]
         names = getattr(settings, "controls", [])
-        controls = {one: schema.typed(pages.compose([*overrides, f"bilm={one}"])) for one in names}
+        controls = {one: composing.run_config([*overrides, f"bilm={one}"]) for one in names}
         lines = [line for each in (run, *controls.values()) for line in missing_layers(each)]
         check_missing(f"analysis.{name} scale={run.scale.name}", [*missing_data(run, settings), *lines])
         for each in (run, *controls.values()):
@@ -97,7 +97,7 @@ class Study(Generic[T]):
         """The static word vectors that the settings name, and their files if they are here; None if none are named."""
         if (name := getattr(self.settings, "vectors", None)) is None:
             return None
-        if not (chosen := schema.typed(pages.compose([f"vectors={name}"])).vectors.chosen):
+        if not (chosen := composing.run_config([f"vectors={name}"]).vectors.chosen):
             raise UserError(f"vectors={name}: names no table of word vectors, as vectors=glove.6B.50d does")
         return chosen[0], locate(chosen[0], self.run.vectors_root)
 
@@ -139,7 +139,7 @@ class Study(Generic[T]):
         path = replace(self.record(0, "", "", []), settings=self.plain).place(self.run.results_root)
         try:
             return studies.read(path) if path.exists() and not self.run.force else None
-        except store.Misfit:
+        except store.Mismatch:
             return None
 
     def write(self, measured: StudyRecord) -> StudyRecord:

@@ -30,7 +30,7 @@ from elmo_bench.system.storage import json_text
 from elmo_bench.system.terminal.console import choices
 
 if TYPE_CHECKING:  # `--help` does not import it
-    from elmo_bench.configuration.schema import RunConfig
+    pass
 
 RESUMES = "running the command again resumes from the last checkpoint"
 
@@ -87,11 +87,11 @@ class Pretrain(Command):
         from elmo_bench.bilm.card import REMEDY, check_folder, read_card
         from elmo_bench.bilm.pretraining.parallel import leave
         from elmo_bench.bilm.pretraining.run import is_of, make_recipe, pretrain, show
-        from elmo_bench.configuration import pages
+        from elmo_bench.configuration import composing
         from elmo_bench.records.wandb_runs import opened
 
         typed, shown = chosen_recipe(self.typed)
-        cfg = pages.compose(typed, "pretrain")
+        cfg = composing.compose(typed, "pretrain")
         if shown:
             print(OmegaConf.to_yaml(cfg), end="")
             return
@@ -141,15 +141,15 @@ def chosen_recipe(arguments: Sequence[str]) -> tuple[list[str], bool]:
 
 def _make_text(scale: str, root: Path, cache_root: str) -> None:
     """Generates missing or damaged text of the mini scale again: another text would make another biLM."""
-    from elmo_bench.configuration import pages, schema
+    from elmo_bench.configuration import composing
     from elmo_bench.identity.settings import maker
     from elmo_bench.mini.data import mend
 
     if scale in places.named("scale"):
-        cfg = pages.compose([f"scale={scale}"])
+        cfg = composing.compose([f"scale={scale}"])
         cfg.cache_root = cache_root
-        run = schema.typed(cfg)
-        if (text := maker(run.scale, run.places)) and Path(run.scale.folder or "").absolute() == root:
+        run = composing.validated(cfg)
+        if (text := maker(run.scale, run)) and Path(run.scale.folder or "").absolute() == root:
             text.make()
             return
     mend(root)
@@ -223,37 +223,25 @@ class Tune(Command):
         return [files(named), HelpSection("Keys of tuning", described(TuningConfig, "bilm.tuning.")), run_keys()]
 
     def run(self) -> None:
+        from elmo_bench.configuration import composing, pages
         from elmo_bench.identity.missing import check_text
         from elmo_bench.identity.settings import maker
         from elmo_bench.reporting.tables.tables import show_study
         from elmo_bench.tuning import TunedBilm, table
 
-        runs = to_tune(self.typed)
+        if named := next((one for one in self.typed if one.startswith("bilm=") and one != "bilm=tuned"), None):
+            raise UserError(f"{named}: give bilm.parent={named.partition('=')[2]}, the biLM to tune")
+        overrides = ["bilm=tuned", *(one for one in self.typed if one != "task=all")]
+        tasks = [f"task={task}" for task in pages.tasks()] if "task=all" in self.typed else []
+        runs = [composing.run_config([*overrides, task]) for task in tasks]
+        runs = [run for run in runs if run.scale.name in run.task.scales] or [composing.run_config(overrides)]
         for run in runs:
             check_text(run)
         for run in runs:
-            if data := maker(run.scale, run.places):
+            if data := maker(run.scale, run):
                 data.make()
-            TunedBilm(run.bilm, run.places).make(run.force)
+            TunedBilm(run.bilm, run).make(run.force)
         show_study(table.write(runs), runs[0].results_root)
-
-
-def to_tune(arguments: Sequence[str]) -> list[RunConfig]:
-    """The configuration of each task that the arguments name; of `task=all`, of every task that offers the scale.
-
-    Raises:
-        UserError: the errors of the configuration, or `bilm=` for `bilm.parent=`.
-    """
-    from elmo_bench.configuration import pages, schema
-
-    if named := next((one for one in arguments if one.startswith("bilm=") and one != "bilm=tuned"), None):
-        raise UserError(f"{named}: give bilm.parent={named.partition('=')[2]}, the biLM to tune")
-    overrides = ["bilm=tuned", *arguments]
-    if "task=all" not in arguments:
-        return [schema.typed(pages.compose(overrides))]
-    others = [override for override in overrides if override != "task=all"]
-    runs = [schema.typed(pages.compose([*others, f"task={task}"])) for task in pages.tasks()]
-    return [run for run in runs if run.scale.name in run.task.scales]
 
 
 class OfBilm(Command):
@@ -267,11 +255,7 @@ class OfBilm(Command):
     """and its weights"""
 
     def files(self) -> tuple[Path, Path]:
-        """The options and weights that were given, or those of `bilm`.
-
-        Raises:
-            UserError: one of both is given alone, or there is no biLM of the name.
-        """
+        """The options and weights that were given, or those of `bilm`."""
         from elmo_bench.bilm.card import files_of
 
         if self.options and self.weights:

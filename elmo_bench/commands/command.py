@@ -2,32 +2,56 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
+import io
+import os
+import pkgutil
 import sys
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import redirect_stdout
+from glob import escape, glob
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 from pydantic import AfterValidator
 
+from elmo_bench import __version__
 from elmo_bench.configuration.keys import Flag, Hidden, Keys, allowed, documented, fields, parts, valid
 from elmo_bench.system import places
-from elmo_bench.system.errors import UserError, as_typed
+from elmo_bench.system.errors import UserError, as_typed, notice
 from elmo_bench.system.storage import outputs
-from elmo_bench.system.terminal import console
+from elmo_bench.system.terminal import console, streams
 
-HEADINGS = {  # the commands of each, which is a module
-    "run": ("reproduce", "sweep", "queue", "train", "prepare", "data"),
-    "compare": ("report", "export", "publish", "score"),
-    "bilm": ("pretrain", "vocabulary", "tune", "perplexity"),
-    "analysis": ("analysis.neighbours", "analysis.wsd", "analysis.pos", "analysis.overlap"),
-    "use": ("predict", "demo", "embed", "compare", "export_head"),
-    "machine": ("bench",),
-}
-COMMANDS = {name: heading for heading, names in HEADINGS.items() for name in names}
+HEADINGS = {  # the commands of each heading of the help, with their classes
+    "run": {
+        "reproduce": "run:Reproduce", "sweep": "run:Sweep", "queue": "run:Queue", "train": "train:Train",
+        "prepare": "train:Prepare", "data": "run:Data",
+    },
+    "compare": {
+        "report": "compare:Report", "export": "compare:Export", "publish": "compare:Publish", "score": "compare:Score",
+    },
+    "biLM": {
+        "pretrain": "bilm:Pretrain", "vocabulary": "bilm:Vocabulary", "tune": "bilm:Tune",
+        "perplexity": "bilm:Perplexity",
+    },
+    "analysis": {
+        "analysis.neighbours": "analysis:Neighbours", "analysis.wsd": "analysis:Wsd", "analysis.pos": "analysis:Pos",
+        "analysis.overlap": "analysis:Overlap",
+    },
+    "use": {
+        "predict": "use:Predict", "demo": "use:Demo", "embed": "use:Embed", "compare": "use:Compare",
+        "export_head": "use:ExportHead",
+    },
+    "machine": {"bench": "machine:Bench"},
+}  # fmt: skip
+COMMANDS = {name: place for commands in HEADINGS.values() for name, place in commands.items()}
+RESUMES = "running the command again resumes from the last completed epoch"
 GROUPS = ("task", "scale", "bilm", "vectors", "trainer", "logger", "callbacks", "launcher", "sweeper", "sweep")
 HELP = ("--help", "-h")
+COMPLETION = ("-sc", "--shell_completion")
+COMPLETED_LINE = "COMP_LINE"
+VALUES = {"task": "task", "on": "cluster"}  # arguments whose values are configuration files, with their groups
+USAGE = "Usage: elmo-bench COMMAND [KEY=VALUE ...]"
 WIDTH = 100  # of a help text, in characters
 FILES = ("FILE", "FOLDER", "TEXT")  # placeholders of paths
 DATA = "task.data."  # how the keys begin that say how files are read
@@ -74,7 +98,11 @@ class Command(Keys):
     @classmethod
     def sections(cls) -> Sequence[HelpSection]:
         """Further parts of the help; made only when it is printed."""
-        return every_key() if cls.overrides else ()
+        if not cls.overrides:
+            return ()
+        title = "Keys of {}, with the defaults that configuration files change"
+        further = [HelpSection(title.format(name), described(block, f"{name}.")) for name, block in blocks().items()]
+        return [files(GROUPS), run_keys(), *further]
 
     @classmethod
     def main(cls, name: str = "") -> None:
@@ -83,22 +111,15 @@ class Command(Keys):
             console.report(lambda: places.take_own(sys.argv))
         if any(argument in HELP for argument in sys.argv[1:]):
             return console.report(lambda: print(cls.help(name)))
-        return console.report(cls.start, cls.again)
-
-    @classmethod
-    def start(cls) -> None:
-        """Runs the command with the arguments of this process."""
-        cls.parse(sys.argv[1:]).run()
+        return console.report(lambda: cls.parse(sys.argv[1:]).run(), cls.again)
 
     @classmethod
     def parse(cls, argv: Sequence[str]) -> Self:
-        """The command with its arguments. An `output` must be none of the files and folders that others name.
-
-        Raises:
-            UserError: an argument without "=", an unknown or missing key, an invalid value, an output that is an input.
-        """
+        """The command with its arguments. An `output` must be none of the files and folders that others name."""
         values, typed, data = dict[str, str](), list[str](), list[str]()
         own = {name.removeprefix("+"): name for name, field in fields(cls).items() if field.repr}
+        if cls.overrides and own.keys() == {"debug"}:
+            return cls(typed=[*argv])
         for argument in argv:
             key, equals, value = argument.partition("=")
             key = key.removeprefix("+")
@@ -114,14 +135,14 @@ class Command(Keys):
         lacking = [f"{name}=..." for name, field in fields(cls).items() if field.is_required() and name not in values]
         if lacking and not cls.overrides:
             raise UserError(f"missing argument{'s' * (len(lacking) > 1)} {', '.join(lacking)}")
-        made = valid(cls, values, text=True)
-        made.typed.extend(typed)
+        command = valid(cls, values, text=True)
+        command.typed.extend(typed)
         if data:
-            getattr(made, "data").update(_plain(data))  # noqa: B009
+            getattr(command, "data").update(_plain(data))  # noqa: B009
         if output := values.get("output"):
             paths = [name for name, field in fields(cls).items() if placeholder(field) in FILES]
-            outputs.apart(output, [made.plain()[name] for name in paths if name != "output"])
-        return made
+            outputs.apart(output, [command.plain()[name] for name in paths if name != "output"])
+        return command
 
     @classmethod
     def help(cls, name: str = "") -> str:
@@ -130,10 +151,10 @@ class Command(Keys):
         examples = [(cls.calls[0].format(name=name, given=line).rstrip(), what) for line, what in cls.examples.items()]
         arguments = sorted(described(cls), key=lambda line: line[0].startswith("debug="))
         sections = [HelpSection("Arguments", arguments), HelpSection("Examples", examples, 0), *cls.sections()]
-        told = [textwrap.fill(" ".join(note.split()), WIDTH) for note in notes.split("\n\n") if note]
+        paragraphs = [textwrap.fill(" ".join(note.split()), WIDTH) for note in notes.split("\n\n") if note]
         read_on = [f"Read on: docs/{cls.page}.md"] if cls.page and places.CHECKOUT else []
         usage = cls.usage(name)
-        return "\n\n".join([summary, usage, *told, *(printed(each) for each in sections if each.lines), *read_on])
+        return "\n\n".join([summary, usage, *paragraphs, *(printed(each) for each in sections if each.lines), *read_on])
 
     @classmethod
     def usage(cls, name: str) -> str:
@@ -143,10 +164,25 @@ class Command(Keys):
         return "Usage: {}\n   or: {}".format(*(call.format(name=name, given=given) for call in cls.calls))
 
 
+def summary(name: str) -> str:
+    """What a command does, in a line."""
+    return (inspect.getdoc(command(name)) or "").partition("\n")[0].rstrip(".")
+
+
+def overview() -> str:
+    """All commands under their headings, one line each."""
+    widest = max(map(len, COMMANDS))
+    listed = [
+        printed(HelpSection(heading, [(f"{name:{widest}}", summary(name)) for name in names]))
+        for heading, names in HEADINGS.items()
+    ]
+    about = "elmo-bench COMMAND --help describes a command; elmo-bench --version prints the version."
+    return "\n\n".join([USAGE, *listed, about])
+
+
 def command(name: str) -> type[Command]:
-    """A command by its name: "analysis.pos" is `Pos` in `elmo_bench.commands.analysis`."""
-    module = importlib.import_module(f"elmo_bench.commands.{COMMANDS[name]}")
-    return getattr(module, name.rpartition(".")[2].title().replace("_", ""))
+    """The class of a command."""
+    return pkgutil.resolve_name(f"elmo_bench.commands.{COMMANDS[name]}")
 
 
 def _plain(typed: Sequence[str]) -> Mapping[str, Any]:
@@ -216,13 +252,6 @@ def run_keys() -> HelpSection:
     return HelpSection("Keys of the run", described(RunConfig, nested=False))
 
 
-def every_key() -> list[HelpSection]:
-    """The configuration files, and every key of a run with its default."""
-    title = "Keys of {}, with the defaults that configuration files change"
-    further = [HelpSection(title.format(name), described(block, f"{name}.")) for name, block in blocks().items()]
-    return [files(GROUPS), run_keys(), *further]
-
-
 def files(groups: Sequence[str]) -> HelpSection:
     """A section of the help that lists the configuration files of each group."""
     listed = [(f"{group}=", ", ".join(places.named(group))) for group in groups]
@@ -246,3 +275,86 @@ def printed(section: HelpSection) -> str:
             first = rest
         lines.append(textwrap.fill(meaning, WIDTH, initial_indent=first, subsequent_indent=rest) or first.rstrip())
     return "\n".join(lines)
+
+
+# TAB in bash and zsh: `eval "$(elmo-bench -sc install=bash)"`, Hydra's own completion with our commands before it.
+
+
+def complete() -> None:
+    """Completes a line, or prints the script that makes a shell ask for it.
+
+    Hydra's script asks the program without the command, `elmo-bench -sc query=bash`, and gives the line in the
+    variable COMP_LINE.
+    """
+    what = sys.argv[-1]
+    sys.argv = ["elmo-bench", "-sc", what]
+    train = command("train").model_construct(typed=[])
+    if not what.startswith("query"):
+        train.run()
+        return
+    name, separator, rest = os.environ.get(COMPLETED_LINE, "").partition(" ")[2].lstrip().partition(" ")
+    if not separator:
+        print(*COMMANDS)
+    elif name in COMMANDS:
+        asked = command(name)
+        word = "" if rest.endswith(" ") else rest.rpartition(" ")[2]
+        found = {*_completions(fields(asked), word)}
+        if asked.overrides and "=" in word:
+            of_runs = (
+                (f"{start}.{key}", each) for start, block in blocks().items() for key, each in fields(block).items()
+            )
+            found |= {*_completions(dict(of_runs), word)}
+        if asked.overrides and not word.startswith("-") and not (found and "=" in word):
+            os.environ[COMPLETED_LINE] = f"elmo-bench {rest}"
+            with redirect_stdout(io.StringIO()) as keys:
+                train.run()
+            found |= {*keys.getvalue().split()}
+        print(*sorted(found))
+
+
+def _completions(keys: Mapping[str, Any], word: str) -> list[str]:
+    """The keys that begin with a word, or those values of its key that begin as the word goes on."""
+    name, equals, begun = word.partition("=")
+    if not equals:
+        return [f"{key}=" for key, field in keys.items() if key.startswith(word) and field.repr]
+    if name not in keys:
+        return []
+    field, values = keys[name], list[str]()
+    if placeholder(field) in FILES:
+        there = os.path.expanduser(begun)
+        values = [begun + path.removeprefix(there) + "/" * os.path.isdir(path) for path in glob(f"{escape(there)}*")]
+    elif name in VALUES:
+        values = [*places.named(VALUES[name]), *([field.default] if isinstance(field.default, str) else [])]
+    else:
+        values = [shown(value) for value in allowed(field.annotation)]
+    return [f"{name}={value}" for value in values if value.startswith(begun)]
+
+
+# The program.
+
+
+def main() -> None:
+    """Runs the command that the first argument names."""
+    streams.ready()
+    if (other := places.other_checkout()) is not None:
+        notice(
+            f"this is the code of {places.PACKAGE.parent}, not of {other}; 'make' there sets up an environment for it"
+        )
+    name, *rest = sys.argv[1:] or ["--help"]
+    if len(sys.argv) > 2 and sys.argv[-2] in COMPLETION:
+        console.report(complete)
+        return
+    if name not in COMMANDS:
+        console.report(lambda: _other(name))
+        return
+    sys.argv = [f"elmo-bench {name}", *rest]
+    command(name).main(name)
+
+
+def _other(name: str) -> None:
+    if name in (*HELP, "help"):
+        print(overview())
+    elif name == "--version":
+        print(f"elmo_bench {__version__}")
+    else:
+        raise UserError(f"{name}: there is no such command; {console.choices(name, list(COMMANDS))}")

@@ -60,9 +60,9 @@ class Report(Command):
 
 def recorded(root: Path) -> list[Record]:
     """The records of whole runs below a folder. Raises `UserError` if there is none."""
-    from elmo_bench.records.store import read_all, whole
+    from elmo_bench.records.store import full_runs, read_all
 
-    if not (records := whole(read_all(root))):
+    if not (records := full_runs(read_all(root))):
         raise UserError("no run is recorded here; `elmo-bench reproduce` makes records", root)
     return records
 
@@ -142,7 +142,7 @@ class Publish(Command):
         if counts[publishing.LOGGED]:
             print(f"logged offline while they trained; to upload: wandb sync {root}/work/*/*/*/wandb/offline-run-*")
         if counts[publishing.FAILED]:
-            raise UserError("some runs were not published, as said above; the same command goes on")
+            raise UserError("some runs were not published, as printed above; the same command continues")
         if has_key():
             page = report.markdown(publishing.NAME, "", tables.sections(records))
             by_task = [outcome.records for outcome in chain.from_iterable(by_scale(records).values())]
@@ -195,10 +195,6 @@ def score(task: str, gold: str, predictions: str, data: Mapping[str, Any] | None
         task: its name.
         gold, predictions: paths; the predictions may be the JSON lines that `predict` writes.
         data: keys of `task.data` that say how files are read: columns, labels, word_column, ...
-
-    Raises:
-        UserError: a key that the task does not know,
-            an unknown task, a missing or malformed file (with its line).
     """
     scorer = find(task)
     for path in (gold, predictions):

@@ -53,11 +53,7 @@ def cosines(bilm: BiLM, sentences: Sequence[Sequence[str]], places: Sequence[int
 
 
 def place(word: str, sentence: Sequence[str], number: int, name: str) -> int:
-    """The position of an occurrence of a word, counted from 1, in the sentence that an argument gave.
-
-    Raises:
-        UserError: the sentence does not have that many of the word.
-    """
+    """The position of an occurrence of a word, counted from 1, in the sentence that an argument gave."""
     found = [i for i, one in enumerate(sentence) if one == word]
     if not found:
         raise UserError(f"word={word} does not occur in {name}='{' '.join(sentence)}'; separate words by spaces")
@@ -206,7 +202,7 @@ def _tab(gradio: Any, task: str, what: str, rows: Sequence[Mapping[str, str]]) -
                 whole_answer = gradio.JSON()
 
     def predict(*typed: str) -> tuple[str, dict[str, Any]]:
-        return _told(gradio, answered, what, dict(zip(keys, typed, strict=True)))
+        return _result(gradio, answered, what, dict(zip(keys, typed, strict=True)))
 
     gradio.on([button.click, *(box.submit for box in boxes)], predict, boxes, [shown, whole_answer], api_name=task)
 
@@ -220,13 +216,13 @@ def _vectors(gradio: Any, bilm: str) -> None:
     typed = [word, first, second]
 
     def compare(*given: str) -> str:
-        return _told(gradio, compared, bilm, *given)
+        return _result(gradio, compared, bilm, *given)
 
     gradio.on([button.click, *(box.submit for box in typed)], compare, typed, shown, api_name="vectors")
 
 
-def _told(gradio: Any, function: Callable[..., T], *given: Any) -> T:
-    """The result of a function; what a user can mend is told on the page."""
+def _result(gradio: Any, function: Callable[..., T], *given: Any) -> T:
+    """The result of a function; an error that the user can correct is shown on the page."""
     try:
         return function(*given)
     except UserError as error:

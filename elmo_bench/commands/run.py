@@ -1,40 +1,31 @@
-"""Commands that make results: data, runs, sweeps of runs."""
+"""Commands that make results: sweeps of runs, and their data."""
 
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from elmo_bench.commands.command import Command, Examples, Folder, Name
-from elmo_bench.system import children, places
+from elmo_bench.commands.command import RESUMES, Command, Examples, Folder, Name
+from elmo_bench.configuration import pages, tables
+from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal import console
 
-if TYPE_CHECKING:  # `--help` does not import them
-    from omegaconf import DictConfig
-
-    from elmo_bench.records.record import Record
-    from elmo_bench.sweeps.local import SweepOutcome
+if TYPE_CHECKING:  # `--help` does not import it
     from elmo_bench.sweeps.request import SweepRequest
 
 Thousand = Annotated[int, Field(ge=1, le=1000), "N"]
 DOWNLOADS = ".downloads"  # in data_root
-RESUMES = "running the command again resumes from the last completed epoch"
+CLUSTER = "cluster."  # how the keys of a file in conf/cluster/ begin
 
 
-class OfRuns(Command):
-    """A command whose further arguments are keys of the configuration of runs."""
+class OfSweeps(Command):
+    """A command that trains runs of a sweep; its further arguments are keys of the configuration of runs."""
 
-    overrides: ClassVar[bool] = True
     again: ClassVar[str] = RESUMES
-
-
-class OfSweeps(OfRuns):
-    """A command that trains runs of a sweep."""
+    overrides: ClassVar[bool] = True
 
     task: Name | None = None
     """a benchmark, a file in conf/task/, several as ner,srl, or all; by default the one of the sweep"""
@@ -47,11 +38,38 @@ class OfSweeps(OfRuns):
     train: bool = Field(default=True, alias="run")
     """false: only the table of what is recorded"""
 
-    def request(self, sweep: str | None = None) -> SweepRequest:
-        """What the arguments ask for. Raises `UserError` as `request.of` does."""
-        from elmo_bench.sweeps import request
+    def tasks(self, sweep: str) -> list[str]:
+        """The benchmarks that are asked for, in the paper's order."""
+        for argument in self.typed:
+            key, equals, value = argument.partition("=")
+            if not equals:
+                raise UserError(f"{argument}: arguments are written key=value")
+            if key == "seed":
+                raise UserError("seed: the runs have the seeds 1 to N; give seeds=N")
+            if key.lstrip("+") == "trainer.fast_dev_run" and value.lower() not in ("false", "0"):
+                smoke = "a smoke run leaves no record for a table; elmo-bench train makes one"
+                raise UserError(f"trainer.fast_dev_run: {smoke}")
+        table = tables.table(sweep)
+        named = (self.task or (table.tasks or ["ner"])[0]).split(",")
+        if named == ["all"] and not (named := table.all_tasks(self.scale)):
+            raise UserError(f"no task offers scale={self.scale}")
+        tasks = tables.in_order({pages.page(each).stem for each in named})
+        for key, asked, offered in (("task", tasks, table.tasks), ("scale", [self.scale], table.scales)):
+            if offered and (other := [each for each in asked if each not in offered]):
+                only = " or ".join(f"{key}={each}" for each in offered)
+                raise UserError(f"the sweep {sweep} is for {only}, not for {key}={other[0]}")
+        return tasks
 
-        return request.of(self.plain() | {"sweep": sweep}, self.typed, sweep)
+    def request(self, sweep: str, on: str = "local") -> SweepRequest:
+        """What the arguments ask for."""
+        from elmo_bench.sweeps.request import SweepRequest
+
+        cluster = [one.removeprefix(CLUSTER) for one in self.typed if one.startswith(CLUSTER)]
+        others = [one for one in self.typed if not one.startswith(CLUSTER)]
+        if cluster and on == "local":
+            raise UserError(f"{CLUSTER}{cluster[0]}: only with on=slurm or another file in conf/cluster")
+        tasks = self.tasks(sweep)
+        return SweepRequest(sweep, tasks, self.scale, self.seeds, self.jobs, self.train, others, on, cluster)
 
 
 class Reproduce(OfSweeps):
@@ -81,55 +99,45 @@ class Reproduce(OfSweeps):
     """show the reference runs, and train nothing"""
 
     def run(self) -> None:
+        if self.recorded:
+            self.show_recorded()
+            return
+        from elmo_bench.records.frame import is_context_control
+        from elmo_bench.records.store import full_runs
         from elmo_bench.reporting.pages.report import refresh
         from elmo_bench.reporting.section import show
-        from elmo_bench.reporting.tables import tables
+        from elmo_bench.reporting.tables.tables import beside
         from elmo_bench.sweeps.local import run_missing
         from elmo_bench.sweeps.plan import plan
 
-        wanted = self.request("context" if self.controls else "table1")
-        if wanted.recorded:
-            show_recorded(wanted)
-            return
-        outcome = run_missing(plan(wanted))
-        if outcome.recorded:
-            refresh(root := outcome.plan.config.results_root)
-            show(tables.beside(_with_controls(outcome)))
+        planned = plan(request := self.request("context" if self.controls else "table1"))
+        if request.run:
+            run_missing(planned)
+        if planned.recorded:
+            refresh(root := planned.config.results_root)
+            asked, tasks = {record.run for record in planned.recorded}, [] if request.changes else request.tasks
+            there = full_runs([*planned.records.values()])
+            show(beside([run for run in there if run.run in asked or (run.task in tasks and is_context_control(run))]))
             print(f"dev scores, layer weights, all intervals: {root}/README.md and report.html")
-        if outcome.plan.runs:
-            print(outcome.line(), flush=True)
-        outcome.raise_first()
+        if planned.runs:
+            print(planned.line(), flush=True)
+        planned.raise_first()
 
+    def show_recorded(self) -> None:
+        """Prints the tables of the reference runs of the paper's comparison, all seeds of them."""
+        from elmo_bench.records import store
+        from elmo_bench.records.frame import is_context_control, is_main
+        from elmo_bench.reporting.section import show
+        from elmo_bench.reporting.tables.tables import sections
 
-def _with_controls(outcome: SweepOutcome) -> list[Record]:
-    """The records of the runs that were asked for, and those of their controls that are there."""
-    from elmo_bench.records import store
-    from elmo_bench.records.frame import is_context_control
-
-    request, asked = outcome.plan.request, {record.run for record in outcome.recorded}
-    tasks = [] if request.changes else request.tasks
-    there = store.whole([*outcome.records.values()])
-    return [each for each in there if each.run in asked or (each.task in tasks and is_context_control(each))]
-
-
-def show_recorded(wanted: SweepRequest) -> None:
-    """Prints the tables of the reference runs of the paper's comparison, all seeds of them.
-
-    Raises:
-        UserError: settings are changed, or there is no such run.
-    """
-    from elmo_bench.records import store
-    from elmo_bench.records.frame import is_context_control, is_main
-    from elmo_bench.reporting.section import show
-    from elmo_bench.reporting.tables import tables
-
-    if wanted.changes:
-        raise UserError(f"recorded=true shows the arms of the scale without changes: leave out {wanted.changes[0]}")
-    found = [each for task in wanted.tasks for each in store.read_all(places.RECORDED, wanted.scale, task)]
-    shown = [record for record in found if is_main(record) or is_context_control(record)]
-    if not shown:
-        raise UserError("there is no such reference run (without recorded=true it is trained)")
-    show(tables.sections(shown))
+        tasks = self.tasks("table1")
+        if changed := next(filter(tables.changes_results, self.typed), None):
+            raise UserError(f"recorded=true shows the arms of the scale without changes: leave out {changed}")
+        found = [each for task in tasks for each in store.read_all(places.RECORDED, self.scale, task)]
+        shown = [record for record in found if is_main(record) or is_context_control(record)]
+        if not shown:
+            raise UserError("there is no such reference run (without recorded=true it is trained)")
+        show(sections(shown))
 
 
 class Sweep(OfSweeps):
@@ -159,30 +167,37 @@ class Sweep(OfSweeps):
     """local: processes here; slurm: jobs of a cluster, with keys cluster.KEY of conf/cluster/"""
 
     def run(self) -> None:
+        if not self.sweep:
+            typed = next((one for one in self.typed if one.startswith("name=")), "name=...")  # as `make sweep` has it
+            missing = typed.replace("name", "+sweep", 1)
+            raise UserError(f"missing argument {missing}; choose from {', '.join(tables.sweeps())}")
         from elmo_bench.reporting import charts
         from elmo_bench.reporting.section import show
         from elmo_bench.reporting.tables import paper
-        from elmo_bench.sweeps import queued
-        from elmo_bench.sweeps.local import run_missing
         from elmo_bench.sweeps.plan import plan
         from elmo_bench.system.storage.files import write_bytes
 
-        planned = plan(self.request(self.sweep))
-        if planned.request.on != "local" and planned.request.run:
+        planned = plan(self.request(self.sweep, self.on))
+        if self.train and self.on != "local":
+            from elmo_bench.sweeps import queued
+
             queued.submit(planned)
             return
-        outcome = run_missing(planned)
-        if outcome.plan.runs:  # else nothing could be run, and why has been said
-            name, made = paper.write(outcome)
-            show(paper.sections(made))
-            root = Path(outcome.plan.config.results_root)
+        if self.train:
+            from elmo_bench.sweeps.local import run_missing
+
+            run_missing(planned)
+        if planned.runs:  # else none could be composed, and the errors are shown
+            name, content = paper.write(planned)
+            show(paper.sections(content))
+            root = Path(planned.config.results_root)
             ours = places.is_evidence(root)
             print(f"written: {root / name}{', a table of the reference runs, which git tracks' * ours}")
-            for picture, content in charts.files(charts.pictures({name: made})).items():
-                write_bytes(root / picture, content)
+            for picture, drawn in charts.files(charts.pictures({name: content})).items():
+                write_bytes(root / picture, drawn)
                 print(f"written: {root / picture}")
-            print(outcome.line(), flush=True)
-        outcome.raise_first()
+            print(planned.line(), flush=True)
+        planned.raise_first()
 
 
 class Queue(Command):
@@ -212,138 +227,6 @@ class Queue(Command):
             print("\n".join(queued.in_lines(sweep, rows)))
         if not sweeps:
             print(f"no sweep was queued from here ({root}); elmo-bench sweep ... on=slurm queues one")
-
-
-class Train(OfRuns):
-    """One run, or with -m a sweep of runs.
-
-    A run that has a record is not run again, and an interrupted run resumes from its last completed epoch.
-
-    Any key of the configuration may be given as KEY=VALUE, and +KEY=VALUE adds one. `elmo-bench train task=ner --cfg
-    job` prints the whole configuration of a run.
-    """
-
-    page: ClassVar[str] = "runs"
-    examples: ClassVar[Examples] = {
-        "task=ner scale=mini": "+ELMo on generated data, offline",
-        "task=ner scale=mini arm=baseline": "the same model without ELMo",
-        "-m task=ner,srl seed=1,2,3": "six runs, one after another",
-        "+sweep=table2 task=snli scale=open": "a table of the paper",
-        "-cd FOLDER task=mine": "a task of your own, configuration files and code outside the project",
-    }
-
-    def run(self) -> None:
-        import hydra
-        from hydra.core.hydra_config import HydraConfig
-        from hydra.types import RunMode
-
-        from elmo_bench.configuration.pages import settled
-
-        failed: list[Exception] = []
-
-        @hydra.main(config_path=str(places.CONF), config_name="train", version_base="1.3")
-        def command(cfg: DictConfig) -> float | None:
-            os.chdir(HydraConfig.get().runtime.cwd)  # also with hydra.job.chdir=true, places are those of the user
-            if "Joblib" in HydraConfig.get().launcher["_target_"]:
-                children.end_with_parent()
-            elif not _in_process():  # a job of a cluster does not end with the command that has queued it
-                os.environ.pop(children.PARENT, None)
-            from elmo_bench.running.launch import train  # not for `--cfg job`, nor for a wrong key
-
-            try:
-                record = train(settled(cfg, HydraConfig.get().overrides.task))
-            except Exception as error:
-                if not _in_process() or console.explain(error) is None:
-                    raise
-                failed.append(error)  # not raised here: Hydra would print a line too
-                if HydraConfig.get().mode == RunMode.MULTIRUN:
-                    console.show(error)  # at once, before the rest of the sweep runs
-                return None
-            return record.metrics["dev"][record.monitor]
-
-        check_flags()
-        sys.argv += [part for folder in places.conf()[:-1] for part in ("--config-dir", str(folder))]
-        os.environ.update(children.environment())  # for what a launcher starts, which calls `end_with_parent` itself
-        try:
-            command()
-        finally:
-            os.environ.pop(children.PARENT, None)
-        if failed:
-            raise failed[0]
-
-
-def check_flags() -> None:
-    """Puts flags behind overrides, where Hydra reads both in any order that was typed.
-
-    Raises:
-        UserError: a flag that Hydra does not have; it would print the whole usage.
-    """
-    from hydra._internal.utils import get_args_parser
-
-    def refuse(message: str) -> NoReturn:
-        how = "arguments are written key=value, as in seed=3, and `elmo-bench train --hydra-help` lists the flags"
-        raise UserError(f"{message}; {how}")
-
-    parser = get_args_parser()
-    parser.error = refuse  # type: ignore[method-assign]
-    for each in sys.argv[1:]:
-        group, _, name = each.removeprefix("hydra/").partition("=")
-        if each.startswith("hydra/") and name in places.named(group):
-            raise UserError(f"{each}: type {group}={name}, with the settings of conf/{group}/")
-    parsed, late = parser.parse_known_args()  # Python's parser takes only the first overrides in a row
-    if any(each.startswith("-") for each in late):
-        parser.parse_args()
-    overrides = [*parsed.overrides, *late]
-    sys.argv[1:] = [*overrides, *(each for each in sys.argv[1:] if each not in overrides)]
-
-
-def _explain(error: BaseException) -> str | None:
-    """One line for what Slurm refuses, or where it is missing (launcher=slurm)."""
-    if type(error).__module__.startswith("submitit") or (isinstance(error, RuntimeError) and "srun" in str(error)):
-        return f"launcher=slurm: {' '.join(str(error).split())}; see conf/launcher/slurm.yaml"
-    return None
-
-
-console.EXPLAINERS.append(_explain)
-
-
-def _in_process() -> bool:
-    """Whether runs share this process with `Train.run` and its list `failed`; other launchers start new processes."""
-    from hydra.core.hydra_config import HydraConfig
-    from hydra.types import RunMode
-
-    config = HydraConfig.get()
-    return config.mode == RunMode.RUN or "BasicLauncher" in config.launcher["_target_"]
-
-
-class Prepare(OfRuns):
-    """Make what a run reads: generated data, biLM, vectors, stored layers.
-
-    A run makes these itself where they are missing; a sweep on a cluster makes them once, in a job of its own.
-    """
-
-    page: ClassVar[str] = "runs"
-    again: ClassVar[str] = Command.again
-    examples: ClassVar[Examples] = {
-        "task=snli scale=open data_root=FOLDER": "the layers of all sentences of SNLI",
-    }
-
-    def run(self) -> None:
-        from elmo_bench.configuration import pages, schema
-        from elmo_bench.identity import settings
-        from elmo_bench.identity.missing import check_files
-        from elmo_bench.running.blocks import check_blocks
-
-        run = schema.typed(pages.compose(self.typed))
-        check_files(run)
-        check_blocks(run.task)
-        from elmo_bench.running.fit import check_machine
-        from elmo_bench.running.run import prepare
-
-        check_machine(run.trainer)
-        vectors = settings.make(run)
-        prepare(run, vectors)
-        print(f"{run.task.name}/{run.scale.name}: all that its runs read is there", flush=True)
 
 
 class Data(Command):
@@ -387,7 +270,8 @@ class Data(Command):
     """folder of word vectors; by default VECTORS_ROOT or models/vectors"""
 
     def run(self) -> None:
-        from elmo_bench.sources import make, pages
+        from elmo_bench.sources import make
+        from elmo_bench.sources import pages as sources
         from elmo_bench.sources.download import Patience
         from elmo_bench.sources.fetch import SourcePlaces
         from elmo_bench.system.storage import outputs
@@ -395,7 +279,7 @@ class Data(Command):
 
         if self.scale == "mini":
             raise UserError("scale=mini: its data are generated when they are needed; nothing is fetched")
-        known = pages.load()
+        known = sources.load()
         models = Path(self.models_root or places.ROOT / "models")
         roots = {
             "data_root": Path(self.data_root or os.environ.get("DATA_ROOT") or places.DATA),
@@ -409,7 +293,7 @@ class Data(Command):
             raise UserError(f"mirror={self.mirror}: an address begins with https:// or http://")
         place = Path(offline) if offline else None
         fetching = SourcePlaces(downloads, place, self.mirror, Patience(stall=self.stall))
-        chosen = make.with_needed(pages.chosen(known, self.scale, self.task, self.sets), known, roots, fetching)
+        chosen = make.with_needed(sources.chosen(known, self.scale, self.task, self.sets), known, roots, fetching)
         for name, page in chosen.items():
             print(f"{name}: {page.title}. Licence: {page.licence}", flush=True)
         outputs.scratch(downloads)

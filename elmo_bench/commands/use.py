@@ -179,10 +179,6 @@ def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
 
     Returns:
         The number of lines.
-
-    Raises:
-        UserError: the input is missing, empty, JSON or not UTF-8, or its layers are not finite (its line is named); the
-            output cannot be written, or has the name of another format.
     """
     import h5py
 

@@ -1,24 +1,31 @@
-"""Composing configurations: Hydra composes each choice of files once, and every run of it gets a copy."""
+"""Composing configurations: Hydra composes each choice of files once, and every run of it gets a copy.
+
+A run is checked when it is composed, and knows from then on its variant: what was typed that its files do not say.
+"""
 
 from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
-from elmo_bench.configuration import schema
+from elmo_bench.configuration import messages, schema
+from elmo_bench.configuration.keys import Keys, defaults, fields, flat, relative, valid
+from elmo_bench.configuration.pages import ARMS
+from elmo_bench.configuration.schema import BilmConfig, RunConfig, TunedConfig, VectorsConfig, WandbConfig
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import yaml_text
+from elmo_bench.system.terminal import console
 from elmo_bench.system.terminal.console import choices
 
-ARMS = ("baseline", "elmo")  # the two columns of the paper's Table 1
 FORMER_ARMS = {  # of earlier releases: what is typed today
     "glove": "arm=baseline vectors=glove.6B.50d",
     "elmo+glove": "arm=elmo vectors=glove.6B.50d",
@@ -30,52 +37,19 @@ FORMER_ARMS = {  # of earlier releases: what is typed today
 }
 
 
-def register() -> None:
-    """Makes the schema and the resolvers known to Hydra.
-
-    `${root:models}` is the folder `models` of the checkout, `${shipped:${models_root},open}` that of a model which the
-    project brings, `${conf:a.yaml}` a file in `conf`, `${arm:A,B}` A for the baseline and B with ELMo,
-    `${last:PATH,NAME}` the last part of a path (NAME for null), `${page:bilm,NAME,KEY}` the value of a key in another
-    file, `${seeded:NAME,SEED}` the name of a folder: NAME for the seed 1, else NAME-seedSEED, `${packaged:NAME,FOLDER}`
-    a folder in an installed package, `${in_folder:FILE}` a file of the `folder` beside it, null if that is null (the
-    data are then those of the hub), and `${made:}` the folder that `elmo-bench data` writes to by default, null if
-    there is none, and `${cache:}` the cache.
-    """
-    OmegaConf.register_new_resolver("root", lambda name="": str(places.ROOT / name), replace=True)
-    OmegaConf.register_new_resolver("conf", lambda name: str(places.CONF / name), replace=True)
-    OmegaConf.register_new_resolver("cache", _cache, replace=True)
-    OmegaConf.register_new_resolver("shipped", lambda root, name: str(places.shipped(root, name)), replace=True)
-    OmegaConf.register_new_resolver("made", places.default_data, replace=True)
-    OmegaConf.register_new_resolver("arm", _by_arm, replace=True)
-    OmegaConf.register_new_resolver("last", lambda path, name: Path(path).name if path else name, replace=True)
-    OmegaConf.register_new_resolver("packaged", lambda *path: str(places.packaged(*path)), replace=True)
-    OmegaConf.register_new_resolver("in_folder", _in_folder, replace=True)
-    OmegaConf.register_new_resolver("page", _value_on_page, replace=True)
-    OmegaConf.register_new_resolver("seeded", seeded, replace=True)
-    schema.register()
-
-
-def _by_arm(baseline: Any, elmo: Any, *, _root_: DictConfig) -> Any:
-    return baseline if _root_.arm == "baseline" or _root_.elmo.where == "none" else elmo
-
-
-def _in_folder(name: str, *, _parent_: DictConfig) -> str | None:
-    return None if _parent_.folder is None else name
-
-
 ROOTS = ("data_root", "models_root", "vectors_root", "cache_root", "results_root")
 FILES = ("bilm.options", "bilm.weights", "bilm.like", "bilm.path", "bilm.folder", "task.words.path")
 DATA = ("task.data.root", "task.data.folder", "task.data.train", "task.data.dev", "task.data.test")
+WORDS = "task.words.path"
+# Where files lie; their content tells runs apart, by its digests in the settings.
+PLACES = {*FILES, *DATA, "bilm._target_", "bilm.name", "seed"}
 
 
 def settled(cfg: DictConfig, overrides: Sequence[str] = ()) -> DictConfig:
     """The configuration of a run, with absolute paths, in which `arm=baseline` and `elmo.where=none` are the same.
 
-    Relative paths are those of the current folder: a command settles what it was given before it goes elsewhere. What
-    was typed travels with it, but for the seed.
-
-    Raises:
-        UserError: another arm.
+    Relative paths are relative to the current folder, and are resolved before a command changes to another one. The
+    overrides are kept with the configuration, except the seed.
     """
     if cfg.arm not in ARMS:
         if former := FORMER_ARMS.get(str(cfg.arm)):
@@ -84,7 +58,7 @@ def settled(cfg: DictConfig, overrides: Sequence[str] = ()) -> DictConfig:
     _make_absolute(cfg)
     with open_dict(cfg):
         cfg.typed = [each for each in overrides if not each.startswith("seed=")]
-    if not isinstance(cfg.elmo, DictConfig):  # no block of keys, which `schema.typed` refuses
+    if not isinstance(cfg.elmo, DictConfig):  # no block of keys, which `validated` refuses
         return cfg
     if cfg.arm == "baseline":
         cfg.elmo.where = "none"
@@ -95,36 +69,19 @@ def settled(cfg: DictConfig, overrides: Sequence[str] = ()) -> DictConfig:
 
 def _make_absolute(cfg: DictConfig) -> None:
     """Makes absolute the roots and the paths of existing files; if the data have a folder, only that folder."""
-    below = next((number for number, key in enumerate(DATA[:2], 1) if _value(cfg, key) is not None), len(DATA))
-    for key in (*ROOTS, *FILES, *DATA[:below]):
-        value = _value(cfg, key)
-        if isinstance(value, str):
-            new = _absolute(value, always=key in ROOTS)
-        elif isinstance(value, ListConfig):
-            new = [_absolute(each) if isinstance(each, str) else each for each in value]
-        else:
-            continue
-        # The default folder of models, typed, is the user's own, which `shipped` tells by its relative path.
+    # What refers to something that is missing is None here, and the run reports it later.
+    found = {key: OmegaConf.select(cfg, key, throw_on_resolution_failure=False) for key in (*ROOTS, *FILES, *DATA)}
+    count = next((number for number, key in enumerate(DATA[:2], 1) if found[key] is not None), len(DATA))
+    for key in (*ROOTS, *FILES, *DATA[:count]):
+        value = found[key]
+        new = list(value) if isinstance(value, ListConfig) else [value]
+        for i, path in enumerate(new):
+            if isinstance(path, str) and path and not path.startswith("~") and (key in ROOTS or os.path.exists(path)):
+                new[i] = os.path.abspath(path)
+        new = new if isinstance(value, ListConfig) else new[0]
+        # The default folder of models, typed, is the user's own, which `shipped` recognises by its relative path.
         if new != value and not (key == "models_root" and new == str(places.ROOT / "models")):
             OmegaConf.update(cfg, key, new)
-
-
-def _value(cfg: DictConfig, key: str) -> Any:
-    """The value of a key; None if there is none, or what it refers to is missing, of which the run will tell."""
-    try:
-        return OmegaConf.select(cfg, key)
-    except OmegaConfBaseException:
-        return None
-
-
-def _absolute(path: str, always: bool = False) -> str:
-    here = path and not path.startswith("~") and (always or os.path.exists(path))
-    return os.path.abspath(path) if here and not os.path.isabs(path) else path
-
-
-def _cache() -> str:
-    """ELMO_BENCH_CACHE, or else that of this machine; the home folder is asked for only then."""
-    return os.environ.get("ELMO_BENCH_CACHE") or str(places.machine_cache())
 
 
 def seeded(name: str, seed: int) -> str:
@@ -133,26 +90,37 @@ def seeded(name: str, seed: int) -> str:
 
 
 def _value_on_page(group: str, name: str, key: str, *, _root_: DictConfig) -> Any:
-    """The value of a key in a configuration file that was not chosen; None if the file has no such key.
-
-    Raises:
-        UserError: there is no such configuration file.
-    """
+    """The value of a key in a configuration file that was not chosen; None if the file has no such key."""
     path = places.page(group, name)
     if not path.is_file():
         raise UserError(f"{group}={name}: there is no such configuration file; {choices(name, places.named(group))}")
     page = yaml_text.read(path)
-    page._set_parent(_root_)  # its interpolations are those of the run
+    page._set_parent(_root_)  # its interpolations refer to the run
     return OmegaConf.select(page, key)
 
 
-register()  # at import, so that the worker processes of a launcher have them too
+def run_config(overrides: Sequence[str] = ()) -> RunConfig:
+    """The checked configuration of the run that `elmo-bench train OVERRIDES` would make."""
+    return validated(compose(overrides))
+
+
+def validated(cfg: DictConfig) -> RunConfig:
+    """A composed run with every value checked, and with its variant."""
+    try:
+        plain: Any = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True, enum_to_str=True)
+    except OmegaConfBaseException:
+        if missing := OmegaConf.missing_keys(cfg):
+            raise UserError(f"no value for {', '.join(sorted(missing))}; give it as key=value") from None
+        raise
+    run = schema.from_plain(plain)
+    run.variant = _variant(run) if run.typed else {}
+    return run
 
 
 def compose(overrides: Sequence[str] = (), name: str = "train") -> DictConfig:
     """The configuration that `elmo-bench NAME OVERRIDES` would get.
 
-    A composition by Hydra takes a quarter of a second, and a command needs many: of all settings of a sweep. So Hydra
+    A composition by Hydra takes a quarter of a second, and a command needs one for each setting of a sweep. So Hydra
     composes a choice of files once, as long as no file changes; to a copy of it, Hydra applies the values of the run.
 
     Raises:
@@ -160,33 +128,21 @@ def compose(overrides: Sequence[str] = (), name: str = "train") -> DictConfig:
     """
     from hydra._internal.config_loader_impl import ConfigLoaderImpl
 
-    parsed = [parse(text) for text in overrides]
-    values = [override for override in parsed if is_value(override)]
-    chosen = tuple(text for text, override in zip(overrides, parsed, strict=True) if not is_value(override))
-    cfg = copy.deepcopy(_by_pages(_state(), name, chosen))
-    ConfigLoaderImpl._apply_overrides_to_config(values, cfg)
+    cfg = copy.deepcopy(_composed(_state(), name, _file_choices(overrides)))
+    ConfigLoaderImpl._apply_overrides_to_config([each for each in map(parse, overrides) if is_value(each)], cfg)
     return settled(cfg, overrides) if "arm" in cfg else cfg
 
 
-def page(overrides: Sequence[str], arm: str) -> DictConfig:
-    """What the files alone say that overrides choose, for an arm; not to be changed."""
-    return _page(_state(), tuple(text for text in overrides if not is_value(parse(text))), arm)
-
-
-@lru_cache(maxsize=256)
-def _page(state: Any, chosen: tuple[str, ...], arm: str) -> DictConfig:
-    cfg = copy.deepcopy(_by_pages(state, "train", chosen))
-    cfg.arm = arm
-    return settled(cfg)
-
-
 def by_hydra(overrides: Sequence[str] = (), name: str = "train") -> DictConfig:
-    """The same by Hydra alone."""
+    """The same, composed by Hydra alone."""
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
 
-    running, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None  # set a running command's aside
+    running, GlobalHydra.instance().hydra = (
+        GlobalHydra.instance().hydra,
+        None,
+    )  # the Hydra of a running command is set aside
     further = [f"hydra.searchpath=['file://{folder}']" for folder in places.conf()[:-1]]
     try:
         with initialize_config_dir(str(places.CONF), version_base="1.3"):
@@ -196,8 +152,17 @@ def by_hydra(overrides: Sequence[str] = (), name: str = "train") -> DictConfig:
 
 
 @lru_cache(maxsize=256)
-def _by_pages(state: Any, name: str, chosen: tuple[str, ...]) -> DictConfig:
-    return by_hydra(chosen, name)
+def _composed(state: Any, name: str, chosen: tuple[str, ...], arm: str | None = None) -> DictConfig:
+    """What the chosen files say without any further value, for an arm; shared, and not to be changed."""
+    if arm is None:
+        return by_hydra(chosen, name)
+    cfg = copy.deepcopy(_composed(state, name, chosen))
+    cfg.arm = arm
+    return settled(cfg)
+
+
+def _file_choices(overrides: Iterable[str]) -> tuple[str, ...]:
+    return tuple(text for text in overrides if not is_value(parse(text)))
 
 
 def _state() -> tuple[tuple[str, int, int], ...]:
@@ -227,3 +192,105 @@ def is_value(override: Any) -> bool:
     return (
         isinstance(override.value(), dict) or "." in key or not any((folder / key).is_dir() for folder in places.conf())
     )
+
+
+# The variant of a run: what was typed that its configuration files do not say.
+
+
+def _variant(run: RunConfig) -> dict[str, Any]:
+    """What a run changes of its task's configuration at its scale and arm: dotted keys and values, as they are typed.
+
+    Other word vectors, another source of layers and files of callbacks are one key each, `vectors`, `bilm` and
+    `callbacks`, whatever their files set; what was typed beside the choice has its own keys.
+    """
+    found = changed(run)
+    chosen = {key.partition("=")[0] for key in run.typed}
+    if "vectors" in chosen or WORDS in found:
+        default = _composed(_state(), "train", (f"task={run.task.name}", f"scale={run.scale.name}"), run.arm)
+        usual = valid(VectorsConfig, OmegaConf.to_container(default.vectors, resolve=True))
+        names = run.vectors_name, usual.name_with(OmegaConf.select(default, "task.words"))
+        if names[0] != names[1] or (run.vectors.source == "random") != (usual.source == "random"):
+            if run.task.words is None:
+                raise UserError(f"vectors={names[0]}: the model of task={run.task.name} has no word vectors")
+            if WORDS in found:  # the file decides the size, and replaces the keys of the chosen vectors
+                found = {k: v for k, v in found.items() if k != "task.words.size" and not k.startswith("vectors.")}
+            found["vectors"] = names[0]
+    if "callbacks" in chosen:
+        named = sorted(name for name in run.changing_callbacks if places.page("callbacks", name).is_file())
+        found |= {"callbacks": named[0] if len(named) == 1 else named} if named else {}
+    if not run.baseline:
+        name = "tuned" if isinstance(run.bilm, TunedConfig) else run.bilm.name
+        kind = "custom" if isinstance(run.bilm, BilmConfig) else "transformers"
+        if run.scale.bilm != (name if name == "tuned" or places.page("bilm", name).is_file() else kind):
+            found["bilm"] = name
+    return {key: found[key] for key in sorted(found) if key not in PLACES}
+
+
+def changed(run: RunConfig) -> dict[str, Any]:
+    """The keys that were typed and may change a result, with values other than those of the files, places included."""
+    page = _composed(_state(), "train", _file_choices(run.typed), run.arm)
+    parsed = [each for each in map(parse, run.typed) if is_value(each)]
+    typed = [key for each in parsed for key, value in flat({each.key_or_group: each.value()}).items() if value != {}]
+    values = {key: (relative(_value(run, key)), relative(_value(page, key))) for key in typed if matters(run, key)}
+    return {key: ours for key, (ours, theirs) in values.items() if ours != theirs}
+
+
+def matters(run: RunConfig, key: str) -> bool:
+    """Whether a result of the run may depend on a key: not on those of blocks that it does not use."""
+    first, _, rest = key.partition(".")
+    if (first in ("elmo", "bilm") and run.baseline) or (first == "vectors" and not (run.trains_vectors or run.sets)):
+        return False
+    if (key == "task.words.size" and run.sets) or (key == "task.words.trainable" and run.vectors.source == "random"):
+        return False  # the vectors decide it
+    if first == "callbacks":
+        return rest.partition(".")[0] in run.changing_callbacks
+    block: Any = run
+    for part in key.split("."):
+        if isinstance(block, Keys):
+            field = fields(type(block)).get(part)
+            if field is None or (field.exclude and not field.json_schema_extra):
+                return False
+        block = _value(block, part)
+    return True
+
+
+def _value(node: Any, key: str) -> Any:
+    """The value of a dotted key; None if there is none."""
+    if OmegaConf.is_config(node):
+        found = OmegaConf.select(node, key)
+        return OmegaConf.to_container(found, resolve=True) if OmegaConf.is_config(found) else found
+    for part in key.split("."):
+        node = node.plain() if isinstance(node, Keys) else node
+        node = node.get(part) if isinstance(node, Mapping) else None
+    return node
+
+
+# At import, so that the worker processes of a launcher have them too: the resolvers; the schema, `schema` for a run and
+# `schema/bilm/<kind>` for each kind of source of layers; the messages.
+
+RESOLVERS = {
+    "root": lambda name="": str(places.ROOT / name),  # `${root:models}`: a folder of the checkout
+    "conf": lambda name: str(places.CONF / name),  # `${conf:a.yaml}`: a file in conf/
+    "cache": lambda: os.environ.get("ELMO_BENCH_CACHE") or str(places.machine_cache()),
+    "shipped": lambda root, name: str(places.shipped(root, name)),  # of a model which the project brings
+    "made": places.default_data,  # the folder that `elmo-bench data` writes to by default; null if there is none
+    "arm": lambda baseline, elmo, *, _root_: (  # `${arm:A,B}`: A for the baseline, B with ELMo
+        baseline if _root_.arm == "baseline" or _root_.elmo.where == "none" else elmo
+    ),
+    "last": lambda path, name: Path(path).name if path else name,  # the last part of a path; `name` for null
+    "packaged": lambda *path: str(places.packaged(*path)),  # a folder in an installed package
+    # A file of the `folder` beside it; null if that is null: the data are of the hub.
+    "in_folder": lambda name, *, _parent_: None if _parent_.folder is None else name,
+    "page": _value_on_page,  # `${page:bilm,NAME,KEY}`: the value of a key in another file
+    "seeded": seeded,  # `${seeded:NAME,SEED}`: NAME for the seed 1, else NAME-seedSEED
+}
+for name, resolver in RESOLVERS.items():
+    OmegaConf.register_new_resolver(name, resolver, replace=True)
+STORE, RUN = ConfigStore.instance(), OmegaConf.create(defaults(RunConfig))
+for open_block in (RUN.trainer, RUN.vectors.sets):  # their keys are checked with their values
+    open_block._set_flag("struct", False)
+STORE.store("schema", node=RUN)
+STORE.store("wandb", node=defaults(WandbConfig), group="schema/logger", package="logger.wandb")
+for kind, source in schema.SOURCES.items():
+    STORE.store(kind, node=defaults(source), group="schema/bilm", package="bilm")
+console.EXPLAINERS.append(messages.explain)

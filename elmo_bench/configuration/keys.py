@@ -1,19 +1,21 @@
-"""Keys and their values: each is declared once, in a model of pydantic, which checks what stands in its place.
+"""Keys and their values: each key is declared once, in a model of pydantic, which checks its values.
 
-What stands below a key is its meaning, for `--help` and the documentation. A message names the key and the value as
-they are typed, and says in pydantic's words what the value should be.
+The string below a key is its meaning, for `--help` and the documentation. A message names the key and the value as they
+are typed, and says in pydantic's words what the value should be.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import os
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, Strict, TypeAdapter, ValidationError, create_model
@@ -33,7 +35,7 @@ FORMS = {  # of types that pydantic calls by their names in Python
 Flag = Annotated[bool, Strict(False)]  # also 1 and 0
 Text = Annotated[str, Strict(False)]  # a number is its digits
 Share = Annotated[float, Field(ge=0, lt=1)]
-# Of keys: no result depends on it; it is counted by hand (`identity/settings.py`); it is not typed.
+# Kinds of keys: no result depends on it; `identity/settings.py` adds it to the identity; users do not type it.
 Aside = Annotated[T, Field(exclude=True)]
 Counted = Annotated[T, Field(exclude=True, json_schema_extra={"counted": True})]
 Hidden = Annotated[T, Field(exclude=True, repr=False)]
@@ -44,7 +46,7 @@ class Keys(BaseModel):
     """A block of typed keys."""
 
     model_config = STRICT | ConfigDict(extra="forbid", validate_by_name=True, validate_by_alias=True)
-    hint: ClassVar[str] = ""  # to who types a key that the block lacks
+    hint: ClassVar[str] = ""  # ends the message about an unknown key
 
     def plain(self) -> dict[str, Any]:
         """The values by the names of their keys."""
@@ -61,7 +63,7 @@ def fields(block: Any) -> dict[str, FieldInfo]:
 
 
 def meanings(block: type) -> dict[str, str]:
-    """What the source of a block says below its keys."""
+    """The meanings of the keys of a block: the strings below them in its source."""
     found = {}
     for cls in (cls for cls in reversed(block.mro()) if issubclass(cls, Keys) and cls is not Keys):
         (tree,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
@@ -74,23 +76,23 @@ def meanings(block: type) -> dict[str, str]:
 
 def documented(block: type[Keys], prefix: str = "", nested: bool = True) -> Iterator[tuple[str, FieldInfo, str]]:
     """The keys of a block that have a meaning, and those of the blocks inside it: name, field and meaning."""
-    said = meanings(block)
+    found = meanings(block)
     for name, field in fields(block).items():
         below = inner(field.annotation) if get_origin(field.annotation) not in (dict, list) else None
         if nested and below:
             yield from documented(below, f"{prefix}{name}.")
-        elif name in said:
-            yield f"{prefix}{name}", field, said[name]
+        elif name in found:
+            yield f"{prefix}{name}", field, found[name]
 
 
 def shape(**keys: Any) -> Any:
-    """A model of an object with these keys, and maybe others: of each its type, with a default if it may be absent."""
+    """A model of an object with these keys, and perhaps others: the type of each, with a default if optional."""
     named: dict[str, Any] = {key: kind if isinstance(kind, tuple) else (kind, ...) for key, kind in keys.items()}
     return create_model("Shape", __config__=STRICT | ConfigDict(coerce_numbers_to_str=False), **named)
 
 
 def parts(kind: Any) -> Iterator[Any]:
-    """A type, and those that it is made of."""
+    """A type and the types that it consists of."""
     yield kind
     for part in () if get_origin(kind) is Literal else get_args(kind):
         yield from parts(part)
@@ -102,13 +104,13 @@ def inner(kind: Any) -> type[Keys] | None:
 
 
 def allowed(kind: Any) -> list[Any]:
-    """The only values of a type, if there are such."""
+    """All values of a type that has only a few; otherwise none."""
     words = {part: (True, False) if part is bool else get_args(part) for part in parts(kind)}
     return [value for part in words if part is bool or get_origin(part) is Literal for value in words[part]]
 
 
 def defaults(block: type[Keys]) -> dict[str, Any]:
-    """What is composed with the configuration files: the keys of a block and of those inside it."""
+    """The default values of a block and of its inner blocks, which Hydra completes by the configuration files."""
     found: dict[str, Any] = {}
     for name, field in fields(block).items():
         if isinstance(below := field.annotation, type) and issubclass(below, Keys):
@@ -127,21 +129,16 @@ def valid(kind: Any, value: Any, name: str = "", text: bool = False, path: Any =
         name: its key.
         text: whether all values are as typed on the command line.
         path: of the file.
-
-    Raises:
-        UserError: a key that the block lacks, a value that it may not have.
     """
-    adapter = _adapter(kind)
     try:
-        return adapter.validate_strings(value) if text else adapter.validate_python(value)
+        if not isinstance(kind, type) or not issubclass(kind, BaseModel):
+            return _adapter(kind).validate_python(value)
+        return kind.model_validate_strings(value) if text else kind.model_validate(value)
     except ValidationError as error:
         raise UserError(fault(error, kind, name), path) from None
 
 
-@cache
-def _adapter(kind: Any) -> TypeAdapter:
-    typed = hasattr(kind, "__pydantic_fields__")  # a block has a configuration of its own
-    return TypeAdapter(kind) if typed else TypeAdapter(kind, config=STRICT)
+_adapter = cache(partial(TypeAdapter, config=STRICT))
 
 
 def fault(error: ValidationError, kind: Any, name: str = "") -> str:
@@ -171,9 +168,29 @@ def fault(error: ValidationError, kind: Any, name: str = "") -> str:
 
 
 def finite(node: Any, name: str = "") -> None:
-    """Raises `UserError` for a number, anywhere in plain containers, that is not finite or has no room in 32 bits."""
+    """Raises `UserError` for a number, anywhere in plain containers, that is not finite or too large for 32 bits."""
     if isinstance(node, dict | list):
         for part, value in node.items() if isinstance(node, dict) else ((None, value) for value in node):
             finite(value, ".".join(map(str, filter(None, [name, part]))))
     elif isinstance(node, int | float) and not -(most := LARGEST if isinstance(node, float) else 2**31) <= node <= most:
         raise UserError(f"{name}={node}: a number that 32 bits can hold is needed")
+
+
+def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings by dotted key."""
+    by_key: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            by_key |= flat(value, f"{prefix}{key}.")
+        else:
+            by_key[f"{prefix}{key}"] = value
+    return by_key
+
+
+def relative(node: Any) -> Any:
+    """Containers with absolute paths cut to their last part: a record names no folder of this machine."""
+    if isinstance(node, dict):
+        return {key: relative(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [relative(value) for value in node]
+    return f"<elsewhere>/{Path(node).name}" if isinstance(node, str) and os.path.isabs(node) else node

@@ -3,13 +3,6 @@
 They are listed here, so that a recorded run or a wrong key loads no Lightning; a test compares them with its signature.
 """
 
-from __future__ import annotations
-
-from collections.abc import Collection
-from typing import Any
-
-from elmo_bench.system.errors import UserError, as_typed
-
 PRECISIONS = {"32": "32-true", "64": "64-true", "16": "16-mixed", "bf16": "bf16-mixed"}  # as older releases write them
 WHOLE = "dev and test are scored whole, and dev after every epoch; trainer.fast_dev_run=true is a smoke run"
 ENDS = "task.fit.epochs and task.fit.patience say when training ends"
@@ -33,32 +26,3 @@ ANSWERS = {
     **dict.fromkeys(("enable_checkpointing", "enable_model_summary", "use_distributed_sampler", "barebones"), OURS),
     **dict.fromkeys(("reload_dataloaders_every_n_epochs", "plugins", "model_registry"), OURS),
 }
-
-
-def read(block: dict[str, Any], passed: Collection[str]) -> dict[str, Any]:
-    """A `trainer` block in today's words, with `devices` as a number; null is Lightning's default of a `passed` key.
-
-    Raises:
-        UserError: an argument of Lightning that another key sets.
-    """
-    for name in block:
-        if name in ANSWERS and not (name == "strategy" and block[name] in ("auto", "ddp")):
-            raise UserError(f"trainer.{name}: {ANSWERS[name]}")
-    kept = {key: value for key, value in block.items() if key != "strategy" and not (key in passed and value is None)}
-    if (precision := str(kept.get("precision"))) in PRECISIONS:
-        kept["precision"] = PRECISIONS[precision]
-    return kept | _devices(kept)
-
-
-def _devices(block: dict[str, Any]) -> dict[str, Any]:
-    """`devices=[1]`, Lightning's way to name one GPU: a single device, whose number is no part of the run's id."""
-    named = block.get("devices")
-    if not isinstance(named, list):
-        return {}
-    if named == list(range(len(named))) and named:
-        return {"devices": len(named)}
-    if len(named) != 1 or isinstance(named[0], bool) or not isinstance(named[0], int) or named[0] < 0:
-        wanted = "the number of one GPU, as in [1], or how many devices"
-        several = "; of several by number: CUDA_VISIBLE_DEVICES=1,3 and trainer.devices=2"
-        raise UserError(f"trainer.devices={as_typed(named)}: {wanted} is needed{several}")
-    return {"devices": 1, "gpu": named[0]}

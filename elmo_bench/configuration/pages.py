@@ -1,24 +1,19 @@
-"""What single configuration files say, and one-line messages for the errors of Hydra and OmegaConf."""
+"""What single configuration files say, without composing any."""
 
 from __future__ import annotations
 
-import re
-import shlex
-import traceback
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
-from elmo_bench.configuration.composing import compose as compose
-from elmo_bench.configuration.composing import settled as settled
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import files, yaml_text
-from elmo_bench.system.terminal import console
+from elmo_bench.system.storage import yaml_text
 from elmo_bench.system.terminal.console import choices
+
+ARMS = ("baseline", "elmo")  # the two columns of the paper's Table 1
 
 
 def page(task: str) -> Path:
@@ -60,121 +55,4 @@ def read(path: Path) -> Any:
     return _parsed(path, path.stat().st_mtime_ns)
 
 
-@cache
-def _parsed(path: Path, changed: int) -> Any:
-    return yaml_text.read(path)
-
-
-def _explain(error: BaseException) -> str | None:
-    """One line for an error of Hydra, OmegaConf or their YAML, with the alternatives; None for any other error."""
-    text = str(error) or str(error.__cause__ or "")  # a ConfigCompositionException has no words of its own
-    if error.__class__.__name__ == "OverrideParseException":
-        override = str(getattr(error, "override", ""))
-        key, equals, value = override.partition("=")
-        if equals and not override.isascii():
-            quoted = shlex.quote(f'{key}="{value}"')
-            return f"{override}: with other letters than those of ASCII, write the value in double quotes: {quoted}"
-        return f"{override}: {QUOTE if equals else 'arguments are written key=value, without spaces'}"
-    if several := re.match(r"Ambiguous value for argument '(.*)'", text):
-        key, _, values = several[1].partition("=")
-        one = shlex.quote(f"{key}=[{values}]")
-        return f"{several[1]}: several values are a sweep, for elmo-bench train -m; one list has brackets: {one}"
-    if text.startswith("Config group override must be"):  # task=3, logger=null; Hydra does not say which
-        return f"{FILES}; elmo-bench train --help lists the files of every group"
-    if "Unexpected type for root: NoneType" in text:  # logger.wandb.project=x; OmegaConf does not say which
-        return (
-            "a key is given of a block that is null: choose the block first, as in logger=wandb logger.wandb.project=x"
-        )
-    if text.startswith("Only one of --run, --multirun, --cfg"):
-        return "--cfg shows the configuration of one run: leave out -m, and type one value for each key"
-    if "does not support sweep type" in text:  # interval(0, 0.5)
-        return "interval(...) is for a search: add sweeper=optuna; a sweep takes range(...), choice(...) or values"
-    if isinstance(error, UnicodeDecodeError):
-        return _other_encoding()
-    page_is_wrong = isinstance(error, ValueError | OSError) and _theirs(_origin(error))
-    if not _theirs(error.__class__.__module__) and not page_is_wrong:
-        return None
-    if "UserError raised while resolving interpolation" in text:
-        return text.partition(": ")[2].partition("\n")[0]
-    if error.__class__.__name__ == "InstantiationException":
-        return f"{_line(error)} (debug=true shows where)"
-    options = getattr(error, "options", None)  # of a MissingConfigException
-    if options is not None and (missing := re.search(r"[Cc]ould not find '([^']+)'", text)):
-        group, _, name = missing[1].rpartition("/")
-        is_group = group[-1:] != "/" and any((folder / group).is_dir() for folder in places.conf())
-        if not is_group and not group.startswith("hydra"):
-            group, _, name = missing[1].partition("/")  # the value is a path
-        what = "configuration file" if group.endswith("s") else group or "configuration"
-        own = f"; {OF_FILES[group]}" if "/" in name and group in OF_FILES else ""
-        return f"{group}={name}: there is no such {what}; {choices(name, options)}{own}"
-    if wrong := re.search(r"Could not override '([^']+)'", text):
-        return _unknown_key(wrong[1], error)
-    if wrong := re.search(r"Key '([^']+)' is not in struct\s+full_key: (\S+)", text):
-        return _unknown_key(wrong[2], error)
-    if wrong := re.search(r"Could not override '?([^'\s]+)'?\.?\s*No match in the defaults list", text):
-        return f"{wrong[1]}: there is no such group of configuration files"
-    return _line(error)
-
-
-def _theirs(module: str) -> bool:
-    return module.partition(".")[0] in ("hydra", "omegaconf", "yaml")
-
-
-def _origin(error: BaseException) -> str:
-    """The module that has raised an error."""
-    frames = list(traceback.walk_tb(error.__traceback__))
-    return str(frames[-1][0].f_globals.get("__name__")) if frames else ""
-
-
-def _other_encoding() -> str | None:
-    """The configuration file that is not UTF-8, if there is one: Hydra's error names none."""
-    for path in [path for folder in places.conf() for path in sorted(folder.rglob("*.yaml"))]:
-        try:
-            files.read_text(path)
-        except UserError as error:
-            return str(error)
-    return None
-
-
-FILES = "a configuration file is chosen by its name; callbacks=none and logger=none choose nothing"
-OF_FILES = {  # what chooses files, by the group whose names were taken for it
-    "bilm": "for files, bilm=custom bilm.options=FILE bilm.weights=FILE, or bilm=transformers bilm.path=FOLDER",
-    "vectors": "for a file, vectors=page task.words.path=FILE",
-}
-QUOTE = (
-    "the value has a sign that Hydra reads as its own, or a letter that it does not know; quote it for Hydra and the "
-    "shell, as in 'key=\"Zoë, 3=x\"'"
-)
-
-
-def _unknown_key(key: str, error: BaseException) -> str:
-    """The message for a key that the configuration lacks: where it is, or the keys of its block."""
-    inner = error if hasattr(error, "parent_node") else error.__cause__
-    node = getattr(inner, "parent_node", None)
-    if not isinstance(node, DictConfig) or not len(node):
-        first = "its block is null or empty: choose the block first, as in logger=wandb logger.wandb.project=x"
-        return f"{key}: there is no such key, for {first}; see conf/train.yaml and --cfg job"
-    name = key.rpartition(".")[2]
-    of_data = key.startswith("task.data.")
-    paths = _paths(OmegaConf.to_container(node._get_root()))  # type: ignore[arg-type]
-    elsewhere = [path for path in paths if path.rpartition(".")[2] == name and not path.startswith("hydra.")]
-    if elsewhere and not of_data:
-        return f"{key}: there is no such key; did you mean {' or '.join(elsewhere)}?"
-    listed = choices(name, [str(each) for each in node if each != "hydra"])
-    taker = "reader" if of_data else "class" if "_target_" in node else None
-    adds = f"; +{key}=... adds one that the {taker} takes" if taker and not listed.startswith("did") else ""
-    return f"{key}: there is no such key; {listed}{adds}"
-
-
-def _paths(node: Any, prefix: str = "") -> Iterator[str]:
-    """The dotted keys of all values in nested blocks."""
-    for key, inner in node.items() if isinstance(node, dict) else ():
-        yield f"{prefix}{key}"
-        yield from _paths(inner, f"{prefix}{key}.")
-
-
-def _line(error: BaseException) -> str:
-    return " ".join((str(error) or str(error.__cause__)).split())
-
-
-console.EXPLAINERS.append(_explain)
+_parsed = cache(lambda path, changed: yaml_text.read(path))

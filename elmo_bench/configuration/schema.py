@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
-from dataclasses import dataclass
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from hydra.core.config_store import ConfigStore
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 from pydantic import (
     AfterValidator,
     Field,
@@ -39,13 +37,12 @@ from elmo_bench.configuration.keys import (
     Keys,
     Share,
     Text,
-    defaults,
     fields,
     finite,
     valid,
 )
 from elmo_bench.system import code
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import UserError, as_typed
 
 Plain = dict[str, Any]
 FORMER = (("task", "arms"), ("scale", "pair"))  # keys that checkpoints of earlier releases hold and nothing reads
@@ -260,6 +257,13 @@ class VectorsConfig(Keys):
         """The name of the choice: that of the sets, else of the source."""
         return "+".join(each.name for each in self.chosen) or self.source
 
+    def name_with(self, words: Mapping[str, Any] | None) -> str:
+        """The name of the vectors that a task's `words` block gets: of the choice, or of its own file."""
+        if self.source != "page":
+            return self.label
+        path = (words or {}).get("path")
+        return "random" if path is None else Path(path).name
+
 
 class ScaleConfig(Keys):
     """The data and biLM of a run (`scale=`); numbers of different scales do not compare."""
@@ -346,7 +350,7 @@ class TaskConfig(Keys):
     """the paper's figures"""
     perplexity: Aside[Any] = None
     """the paper's perplexities of dev before and after tuning (Table 7)"""
-    data: Counted[Any] = None
+    data: Counted[dict[str, Any] | None] = None
     """files, or data set of the Hugging Face hub, of each split"""  # part of the reader block
     download: Aside[Text | None] = None
     """where to get the data, and their licence; shown in messages"""
@@ -373,14 +377,6 @@ class TaskConfig(Keys):
     """a callback of Lightning that averages the weights"""
     batch: BatchConfig
     fit: FitConfig
-
-    @field_validator("data", mode="before")
-    @classmethod
-    def _named(cls, data: Any) -> Any:
-        if not isinstance(data, dict | None):
-            files = "task.data.train=FILE task.data.dev=FILE task.data.test=FILE"
-            raise ValueError(f"a block of keys is needed, as {files}")
-        return data
 
 
 LIGHTNING = (  # arguments of its Trainer that are passed on; null is its default
@@ -433,8 +429,27 @@ class TrainerConfig(Keys):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_lightning(cls, block: Any) -> Any:
-        return lightning.read(block, LIGHTNING) if isinstance(block, dict) else block
+    def _lightning_words(cls, block: Any) -> Any:
+        """Today's words for what older releases of Lightning take; null is its default of a key that is passed on."""
+        if not isinstance(block, dict):
+            return block
+        for name in block:
+            if name in lightning.ANSWERS and not (name == "strategy" and block[name] in ("auto", "ddp")):
+                raise UserError(f"trainer.{name}: {lightning.ANSWERS[name]}")
+        default = {key for key in LIGHTNING if block.get(key) is None} | {"strategy"}
+        kept = {key: value for key, value in block.items() if key not in default}
+        if (precision := str(kept.get("precision"))) in lightning.PRECISIONS:
+            kept["precision"] = lightning.PRECISIONS[precision]
+        match kept.get("devices"):
+            case [int(gpu)] if gpu > 0 and gpu is not True:  # Lightning's way to name one GPU
+                return kept | {"devices": 1, "gpu": gpu}
+            case [_, *_] as named if named == list(range(len(named))):
+                return kept | {"devices": len(named)}
+            case list(named):
+                wanted = "the number of one GPU, as in [1], or how many devices"
+                several = "; of several by number: CUDA_VISIBLE_DEVICES=1,3 and trainer.devices=2"
+                raise UserError(f"trainer.devices={as_typed(named)}: {wanted} is needed{several}")
+        return kept
 
 
 class WandbConfig(Keys):
@@ -464,16 +479,6 @@ class LoggerConfig(Keys):
     """Weights & Biases"""
     more: dict[str, Any] = {}
     """other loggers of Lightning, each a block with its _target_ under a name of your choice"""
-
-
-@dataclass
-class Places:
-    """Folders of this machine. No result depends on the paths, only on the content of the files."""
-
-    data_root: str | None
-    models_root: str
-    cache_root: str
-    results_root: str
 
 
 class RunConfig(Keys):
@@ -509,11 +514,12 @@ class RunConfig(Keys):
     bilm: Any  # a LayersConfig, of the class that its configuration file needs
     vectors: VectorsConfig = VectorsConfig()
     scale: ScaleConfig
-    trainer: TrainerConfig = TrainerConfig()
+    trainer: TrainerConfig = Field(default_factory=TrainerConfig)
     logger: LoggerConfig = LoggerConfig()
     launcher: Aside[Any] = None
     sweeper: Aside[Any] = None
     typed: Hidden[list[str]] = []  # the overrides it is made of, but for the seed
+    variant: Hidden[dict[str, Any]] = {}  # what they change of its task's files (`composing`)
     table: Aside[Any] = None  # of a file in conf/sweep (`tables.SweepTable`)
 
     @field_validator("bilm", mode="before")
@@ -524,12 +530,11 @@ class RunConfig(Keys):
     @model_validator(mode="after")
     def _settle(self) -> Self:
         self.arm = "baseline" if self.baseline else "elmo"  # earlier releases had more arms
-        self.task.words = _with_vectors(self.task.words, self.vectors)
+        if self.task.words is not None and self.vectors.source == "random":
+            self.task.words = {**self.task.words, "trainable": True}
+        elif self.task.words is not None and self.vectors.chosen:
+            self.task.words = {**self.task.words, "size": sum(each.size for each in self.vectors.chosen)}
         return self
-
-    @property
-    def places(self) -> Places:
-        return Places(self.data_root, self.models_root, self.cache_root, self.results_root)
 
     @property
     def baseline(self) -> bool:
@@ -551,7 +556,26 @@ class RunConfig(Keys):
         """The vector sets that the model uses."""
         return [] if self.words_dropped or self.task.words is None else self.vectors.chosen
 
+    @property
+    def vectors_name(self) -> str:
+        """The name of its word vectors; "random" for those that are trained with the model alone."""
+        return self.vectors.name_with(self.task.words)
 
+    @property
+    def changing_callbacks(self) -> Plain:
+        """The callbacks that may change what is trained: all but those that only watch."""
+        return {
+            name: block
+            for name, block in self.callbacks.items()
+            if block and not (isinstance(block, dict) and str(block.get("_target_")).rpartition(".")[2] in WATCHING)
+        }
+
+
+# Callbacks of Lightning that change no result.
+WATCHING = (
+    "LearningRateMonitor", "DeviceStatsMonitor", "ModelSummary", "RichModelSummary", "ThroughputMonitor",
+    "TQDMProgressBar", "RichProgressBar", "ModelCheckpoint", "OnExceptionCheckpoint",
+)  # fmt: skip
 COMMON = tuple(fields(LayersConfig))  # keys of every source
 SOURCES: dict[str, type[LayersConfig]] = {
     "bilm": BilmConfig,
@@ -560,49 +584,14 @@ SOURCES: dict[str, type[LayersConfig]] = {
 }
 
 
-def register() -> None:
-    """Registers the defaults with Hydra: `schema` for a run, `schema/bilm/<kind>` for each kind of source."""
-    store, run = ConfigStore.instance(), OmegaConf.create(defaults(RunConfig))
-    for open_block in (run.trainer, run.vectors.sets):  # their keys are judged below, with what they may be
-        open_block._set_flag("struct", False)
-    store.store("schema", node=run)
-    store.store("wandb", node=defaults(WandbConfig), group="schema/logger", package="logger.wandb")
-    for kind, source in SOURCES.items():
-        store.store(kind, node=defaults(source), group="schema/bilm", package="bilm")
-
-
-def typed(cfg: DictConfig) -> RunConfig:
-    """The resolved configuration with every value checked.
-
-    Raises:
-        UserError: a missing value, or one that is not allowed.
-    """
-    try:
-        plain: Any = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True, enum_to_str=True)
-    except OmegaConfBaseException:
-        if missing := OmegaConf.missing_keys(cfg):
-            raise UserError(f"no value for {', '.join(sorted(missing))}; give it as key=value") from None
-        raise
-    return from_plain(plain)
-
-
 def from_plain(plain: Plain) -> RunConfig:
-    """The same from plain containers, as stored in checkpoints. Raises `UserError` as `typed` does."""
+    """The configuration of a run with every value checked, from plain containers, as stored in checkpoints."""
     finite(plain)
     plain = code.importable(plain)
     for block, former in FORMER:
         if isinstance(plain.get(block), dict):
             plain[block].pop(former, None)
     return valid(RunConfig, plain)
-
-
-def _with_vectors(words: Plain | None, vectors: VectorsConfig) -> Plain | None:
-    """A task's `words` block with the keys that the choice of vectors decides."""
-    if words is None:
-        return None
-    if vectors.source == "random":
-        return {**words, "trainable": True}
-    return {**words, "size": sum(each.size for each in vectors.chosen)} if vectors.chosen else words
 
 
 def source_schema(block: Any) -> type[LayersConfig]:

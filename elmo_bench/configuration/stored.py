@@ -45,9 +45,16 @@ def check(config: Any, path: str | PathLike[str], task: str | None = None) -> No
         task: the one that the user has typed: its configuration files may name code outside this project.
     """
     for number, (level, keys, value) in enumerate(_values(config)):
-        wrong = _wrong(keys, value, task)
+        *blocks, key = keys or ("",)
+        block, wrong = key if key == "maker" or not blocks else blocks[-1], None
         if number > SIZE or level > DEPTH:
             wrong = f"more than {SIZE} values, or more than {DEPTH} levels of them"
+        elif not isinstance(key, str | int) or type(value) not in PLAIN:
+            wrong = f"{type(value).__name__} under {type(key).__name__}; a file stores plain values under names"
+        elif any(isinstance(text, str) and "${" in text for text in (key, value)):
+            wrong = "${ would be evaluated, and what a file stores is data"
+        elif key in NAMING and value is not None and not _known(block, value, task):
+            wrong = f"{value}: no file in conf/ names this code there, so it is not run; {OWN}"
         if wrong:
             raise UserError(f"{'.'.join(map(str, keys))}: {wrong}", path)
 
@@ -58,19 +65,6 @@ def _values(node: Any, keys: Keys = (), level: int = 0) -> Iterator[tuple[int, K
     parts = node.items() if isinstance(node, dict) else ((None, part) for part in node) if type(node) is list else ()
     for key, inner in parts:
         yield from _values(inner, keys if key is None else (*keys, key), level + 1)
-
-
-def _wrong(keys: Keys, value: Any, task: str | None) -> str | None:
-    """What is wrong with a value, if anything."""
-    *blocks, key = keys or ("",)
-    if not isinstance(key, str | int) or type(value) not in PLAIN:
-        return f"{type(value).__name__} under {type(key).__name__}; a file stores plain values under names"
-    if any(isinstance(text, str) and "${" in text for text in (key, value)):
-        return "${ would be evaluated, and what a file stores is data"
-    block = key if key == "maker" or not blocks else blocks[-1]
-    if key in NAMING and value is not None and not _known(block, value, task):
-        return f"{value}: no file in conf/ names this code there, so it is not run; {OWN}"
-    return None
 
 
 def _known(block: Any, name: Any, task: str | None) -> bool:

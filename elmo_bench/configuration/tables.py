@@ -21,6 +21,11 @@ OF_WEIGHTS = ("first_layer", "spread", "lower_layers")
 TITLE_NEEDED = "the title of a column is needed, or of a row and a column: [row, column]"
 GLOBAL = "# @package _global_"  # for Hydra: the keys of a sweep's file are those of the whole configuration
 TASK = "override /task"
+# Keys that say where and how something is run; no result depends on them.
+HOW_TO_RUN = {
+    "data_root", "models_root", "vectors_root", "cache_root", "results_root", "trainer", "trainer.accelerator",
+    "trainer.threads", "trainer.progress", "logger", "launcher", "sweeper", "compile", "force", "debug",
+}  # fmt: skip
 Setting = dict[str, Any]  # `arm`, `vectors`, `bilm` and other dotted keys, with the values that runs have
 
 
@@ -85,6 +90,22 @@ class Finding(Keys):
             raise ValueError(f"region={self.region}: two bounds are needed, the lower one first, as [0, null]")
         return self
 
+    def check_titles(self, table: SweepTable | None) -> None:
+        """Raises `ValueError` for tasks that do not exist, or titles that a table lacks; None: a study, without any."""
+        try:
+            if not self.paper:
+                raise UserError("paper: the tasks are needed of which the paper states it, as {ner: words or figures}")
+            for task in self.paper:
+                if task not in pages.tasks() and (table or task):
+                    raise UserError(f"paper: {task}: {choices(task, pages.tasks())}")
+            for key in () if table is None else ("more",) if self.measure in OF_WEIGHTS else ("more", "less"):
+                if getattr(self, key) is None:
+                    raise UserError(f"{key}: {TITLE_NEEDED}")
+            for titles in (each for each in (self.more, self.less) if each is not None):
+                (table or SweepTable()).setting(titles)
+        except UserError as error:
+            raise ValueError(f"the finding {self.finding!r}: {error}") from None
+
     @property
     def bounds(self) -> tuple[float, float]:
         """The region with infinities for null."""
@@ -131,21 +152,19 @@ class SweepTable(Keys):
             if column.gain and (len(column.gain) != 2 or not {*column.gain} <= {*titles}):
                 known = f"the titles of two columns with runs are needed: {', '.join(titles)}"
                 raise ValueError(f"the column {column.title!r}: gain=[{', '.join(column.gain)}]: {known}")
+        for finding in self.findings:
+            finding.check_titles(self)
         return self
 
     @property
     def settings(self) -> list[Setting]:
         """Those of all cells that the sweep makes."""
         rows = [row.of for row in self.rows] or [{}]
-        made = [column.of for column in self.columns if column.of is not None and not column.recorded]
-        return [row | of for row in rows for of in made]
+        of_columns = [column.of for column in self.columns if column.of is not None and not column.recorded]
+        return [row | column for row in rows for column in of_columns]
 
     def setting(self, titles: Any) -> Setting:
-        """The setting of a column by its title, or of a row and a column by both.
-
-        Raises:
-            UserError: there is no such row or column with runs of its own.
-        """
+        """The setting of a column by its title, or of a row and a column by both."""
         found: Setting = {}
         if isinstance(titles, str):
             axes = [(titles, self.columns)]
@@ -160,12 +179,9 @@ class SweepTable(Keys):
             found |= of[title]
         return found
 
-    def check_offered(self, sweep: str, task: str, scale: str) -> None:
-        """Raises `UserError` if the sweep is not for this task or scale."""
-        for key, wanted, offered in (("task", task, self.tasks), ("scale", scale, self.scales)):
-            if offered and wanted not in offered:
-                only = " or ".join(f"{key}={each}" for each in offered)
-                raise UserError(f"the sweep {sweep} is for {only}, not for {key}={wanted}")
+    def all_tasks(self, scale: str) -> list[str]:
+        """The tasks that the sweep is for and that offer the scale, in the paper's order."""
+        return in_order(task for task in self.tasks or pages.tasks() if scale in pages.scales(task))
 
 
 def sweeps() -> list[str]:
@@ -174,11 +190,7 @@ def sweeps() -> list[str]:
 
 
 def table(sweep: str) -> SweepTable:
-    """The table of a sweep, not to be changed.
-
-    Raises:
-        UserError: there is no such sweep, or its block has a key or a value that a table does not have.
-    """
+    """The table of a sweep, not to be changed."""
     if sweep not in sweeps():
         raise UserError(f"sweep={sweep}: there is no such sweep; {choices(sweep, sweeps())}")
     path = places.page("sweep", sweep)
@@ -188,56 +200,34 @@ def table(sweep: str) -> SweepTable:
 @cache
 def _table(path: Path, changed: int) -> SweepTable:
     page = pages.read(path)
-    _check_page(path, page)
-    return _made(SweepTable, path, "table", page.get("table") or {"title": path.stem, "note": "Dev."})
-
-
-def _check_page(path: Path, page: Any) -> None:
-    """Raises `UserError` if a sweep's file says what all its runs have, which its table's cells would not ask for."""
     if GLOBAL not in read_text(path):
         raise UserError(f"the first line must be `{GLOBAL}`, as in the other files of conf/sweep/", path)
-    chosen = [key for one in page.get("defaults") or [] if not isinstance(one, str) for key in one]
-    said = [
-        *(key for key in page if key not in ("defaults", "hydra", "table")),
-        *(key for key in chosen if key != TASK),
-    ]
-    if said:
+    chosen = [key for one in page.get("defaults") or [] if not isinstance(one, str) for key in one if key != TASK]
+    for key in [*(key for key in page if key not in ("defaults", "hydra", "table")), *chosen]:
         where = "give it its one value under hydra.sweeper.params, and in the `of` of each column"
-        raise UserError(f"{said[0]}: a setting that all runs have is part of a sweep, too: {where}", path)
+        raise UserError(f"{key}: a setting that all runs have is part of a sweep, too: {where}", path)
+    block = OmegaConf.to_container(page.table) if page.get("table") else {"title": path.stem, "note": "Dev."}
+    return valid(SweepTable, block, "table", path=path)
 
 
-def _made(kind: Any, path: Path, key: str, block: Any) -> Any:
-    """What a block of a file describes, which stands there under a key."""
-    try:
-        made = valid(kind, OmegaConf.to_container(block) if OmegaConf.is_config(block) else block, key)
-        for finding in getattr(made, "findings", made):
-            try:
-                _check(finding, made if isinstance(made, SweepTable) else None)
-            except UserError as error:
-                raise UserError(f"{key}: the finding {finding.finding!r}: {error}") from None
-        return made
-    except UserError as error:
-        raise UserError(str(error), path) from None
-
-
-def _check(finding: Finding, table: SweepTable | None) -> None:
-    """Raises `UserError` for tasks that there are not, or titles that a table lacks; None: a study, which has none."""
-    if not finding.paper:
-        raise UserError("paper: the tasks are needed of which the paper states it, as {ner: words or figures}")
-    for task in finding.paper:
-        if task not in pages.tasks() and (table or task):
-            raise UserError(f"paper: {task}: {choices(task, pages.tasks())}")
-    for key in () if table is None else ("more",) if finding.measure in OF_WEIGHTS else ("more", "less"):
-        if getattr(finding, key) is None:
-            raise UserError(f"{key}: {TITLE_NEEDED}")
-    for titles in (each for each in (finding.more, finding.less) if each is not None):
-        (table or SweepTable()).setting(titles)
-
-
-def of_studies() -> dict[str, list[Finding]]:
+def study_findings() -> dict[str, list[Finding]]:
     """The findings that each study of the biLM decides, by its file in conf/analysis/."""
-    found = {path: pages.read(path).get("findings") or [] for path in sorted((places.CONF / "analysis").glob("*.yaml"))}
-    return {path.stem: _made(list[Finding], path, "findings", block) for path, block in found.items()}
+    found = {}
+    for path in sorted((places.CONF / "analysis").glob("*.yaml")):
+        block = OmegaConf.to_container(pages.read(path).get("findings") or OmegaConf.create([]))
+        found[path.stem] = valid(list[Finding], block, "findings", path=path)
+        for finding in found[path.stem]:
+            try:
+                finding.check_titles(None)
+            except ValueError as error:
+                raise UserError(f"findings: {error}", path) from None
+    return found
+
+
+def changes_results(override: str) -> bool:
+    """Whether results depend on what was typed, and not only where and how something is run."""
+    key = override.partition("=")[0]
+    return key not in HOW_TO_RUN and not key.lstrip("+").startswith("logger.")
 
 
 def in_order(tasks: Iterable[str]) -> list[str]:

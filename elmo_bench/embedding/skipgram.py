@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from elmo_bench.configuration import pages
-from elmo_bench.configuration.schema import Places, VectorsConfig
+from elmo_bench.configuration import composing
+from elmo_bench.configuration.schema import RunConfig, VectorsConfig
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text, limits
@@ -30,7 +30,7 @@ VERSION = 1  # of the training: raised when the same recipe gives different vect
 class SkipgramVectors:
     """Trains the vectors of `vectors=text`; writes them in GloVe's format, in a cache folder named by their recipe."""
 
-    def __init__(self, vectors: VectorsConfig, roots: Places):
+    def __init__(self, vectors: VectorsConfig, roots: RunConfig):
         self.vectors, self.cache = vectors, Path(roots.cache_root)
         self.memory = self.cache / MEMORY
 
@@ -41,7 +41,7 @@ class SkipgramVectors:
             raise UserError(f"vectors=text needs the text of a biLM, and conf/pretrain has no file {self.vectors.text}")
         if not self.vectors.root:
             raise UserError(f"vectors=text needs {places.DATA_ROOT}, a folder that contains lm/")
-        text = pages.compose([f"pretrain={self.vectors.text}", "root=null"], "pretrain").recipe
+        text = composing.compose([f"pretrain={self.vectors.text}", "root=null"], "pretrain").recipe
         files = [[str(Path(self.vectors.root, name)), tokens] for name, tokens in text.text]
         read = {key: text[key] for key in ("tokens", "rows", "steps", "seed")}
         return {"version": VERSION, **{key: getattr(self.vectors, key) for key in MODEL}, "text": files, "read": read}

@@ -14,38 +14,17 @@ import os
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.configuration.composing import ROOTS
-from elmo_bench.configuration.schema import Places, Plain, RunConfig, VectorSetConfig
-from elmo_bench.embedding.tables import locate
-from elmo_bench.layers import model_folder
-from elmo_bench.sources import pages as sources
+from elmo_bench.configuration.keys import relative
+from elmo_bench.configuration.schema import Plain, RunConfig
 from elmo_bench.system import code
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import MEMORY, content_sha256, fingerprint
-from elmo_bench.text.columns import DOCUMENTS, documents_beside
-from elmo_bench.text.conll2012 import find_files
-from elmo_bench.text.source import SPLITS
-
-
-class Maker(Protocol):
-    """Built as `maker(block, places)` with the typed block of the configuration file that names it.
-
-    Neither the constructor nor `recipe` reads or makes any of the files. A class with a true attribute `seeded` makes
-    other files for another `seed` in its block. That of a scale has `files`, the names of all files in its folder.
-    """
-
-    def recipe(self) -> dict[str, Any]:
-        """Everything the files depend on, including a version of the code: plain values, and paths of other files."""
-        ...
-
-    def make(self) -> Any:
-        """Makes the files if they are missing. Several processes may call it at once."""
-        ...
 
 
 def is_seeded(block: Any) -> bool:
@@ -53,9 +32,16 @@ def is_seeded(block: Any) -> bool:
     return block.maker is not None and getattr(get_class(block.maker), "seeded", False)
 
 
-def maker(block: Any, places: Places) -> Maker | None:
-    """The maker that a block names, if it names one."""
-    return None if block is None or block.maker is None else get_class(block.maker)(block, places)
+def maker(block: Any, run: RunConfig) -> Any:
+    """The maker that a block of a run names, if it names one: a class built with both.
+
+    It has two methods. `recipe()` is everything that the files depend on, including a version of the code: plain
+    values, and paths of other files. `make()` makes the files if they are missing; several processes may call it at
+    once. Neither the constructor nor `recipe` reads or makes any of the files. A class with a true attribute `seeded`
+    makes other files for another `seed` in its block. That of a scale has `files`, the names of all files in its
+    folder.
+    """
+    return None if block is None or block.maker is None else get_class(block.maker)(block, run)
 
 
 def make(run: RunConfig) -> Path | None:
@@ -65,32 +51,30 @@ def make(run: RunConfig) -> Path | None:
         The file of skip-gram vectors, if the run uses them.
     """
     blocks = run.scale, None if run.baseline else run.bilm, run.vectors if run.trains_vectors else None
-    makers = [maker(block, run.places) for block in blocks]
+    makers = [maker(block, run) for block in blocks]
     *_, vectors = [None if each is None else each.make() for each in makers]
     return vectors
 
 
-# Callbacks of Lightning that change no result.
-WATCHING = (
-    "LearningRateMonitor", "DeviceStatsMonitor", "ModelSummary", "RichModelSummary", "ThroughputMonitor",
-    "TQDMProgressBar", "RichProgressBar", "ModelCheckpoint", "OnExceptionCheckpoint",
-)  # fmt: skip
+SPLITS = ("train", "dev", "test")
 FORMAT = 2  # of the identity: raised when the hash of the same settings would change
 
 
 def settings(run: RunConfig) -> Plain:
     """The settings that a run's identity is a hash of. Raises `UserError` for a file that cannot be read."""
-    data: Any = maker(run.scale, run.places)
-    made = {} if data is None else {Path(str(run.scale.folder), name): name for name in data.files}
-    files = Files(made, Path(run.cache_root))
+    data = maker(run.scale, run)
+    generated = {} if data is None else {Path(str(run.scale.folder), name): name for name in data.files}
+    files = Files(generated, Path(run.cache_root))
     plain = relevant(run)
-    if run.trains_vectors and (vectors := maker(run.vectors, run.places)):
+    if run.trains_vectors and (vectors := maker(run.vectors, run)):
         plain["vectors"] = {"source": run.vectors.source, "recipe": vectors.recipe()}
-    if not run.baseline and (bilm := maker(run.bilm, run.places)):
-        made = {"options", "weights", "like", "seed"}
-        plain["bilm"] = {key: value for key, value in plain["bilm"].items() if key not in made}
+    if not run.baseline and (bilm := maker(run.bilm, run)):
+        replaced = {"options", "weights", "like", "seed"}
+        plain["bilm"] = {key: value for key, value in plain["bilm"].items() if key not in replaced}
         plain["bilm"]["recipe"] = bilm.recipe()
     if "path" in plain.get("bilm", {}):  # hash only the files that decide the layers, not e.g. a README
+        from elmo_bench.layers import model_folder
+
         plain["bilm"]["path"] = f"sha256:{model_folder.sha256(plain['bilm']['path'])}"
     return {"identity": FORMAT, **files.digested(plain)}
 
@@ -113,42 +97,33 @@ def relevant(run: RunConfig, whole: bool = False) -> Plain:
     if run.trains_vectors:
         plain["vectors"] = run.vectors.identifying(whole)
     if run.sets:  # otherwise task.words says it all
-        sets = {name: block.identifying() | _files(block, run.vectors_root) for name, block in run.vectors.sets.items()}
-        plain["vectors"] = {"source": "sets", "sets": dict(sorted(sets.items()))}
+        from elmo_bench.embedding.tables import locate
+
+        plain["vectors"] = {"source": "sets", "sets": {}}
+        for name, block in sorted(run.vectors.sets.items()):
+            files = zip(
+                ("table", "words"), locate(block, run.vectors_root) or (), strict=False
+            )  # none that are not here
+            paths = {key: str(path.absolute()) for key, path in files if path is not None}
+            plain["vectors"]["sets"][name] = block.identifying() | paths
     plain["trainer"] = run.trainer.identifying(whole)
-    if callbacks := changing(run):
+    if callbacks := run.changing_callbacks:
         plain["callbacks"] = callbacks
     if run.fraction != 1:
         plain["fraction"] = run.fraction
     return {key: value for key, value in plain.items() if value != {}}
 
 
-def changing(run: RunConfig) -> Plain:
-    """The callbacks that may change what is trained: all but those that only watch."""
-    return {
-        name: block
-        for name, block in run.callbacks.items()
-        if block and not (isinstance(block, dict) and str(block.get("_target_")).rpartition(".")[2] in WATCHING)
-    }
-
-
-def _files(block: VectorSetConfig, root: str | None) -> Plain:
-    """The files of a vector set; empty if they are not here."""
-    vectors, words = locate(block, root) or (None, None)
-    files = {"table": vectors, "words": words}
-    return {key: str(path.absolute()) for key, path in files.items() if path is not None}
-
-
-class Files:
+class Files(NamedTuple):
     """Replaces the paths of files in plain containers by identifiers of their content.
 
-    Args:
-        made: the names of generated files, which the recipe of the scale identifies, by their paths.
+    Attributes:
+        generated: the names of generated files, which the recipe of the scale identifies, by their paths.
         cache: folder that stores the digests of large files.
     """
 
-    def __init__(self, made: Mapping[Path, str], cache: Path):
-        self.made, self.memory = made, cache / MEMORY
+    generated: Mapping[Path, str]
+    cache: Path
 
     def digested(self, node: Any, folder: Path | None = None) -> Any:
         """The containers with "sha256:..." for files and "made:NAME" for generated ones.
@@ -171,18 +146,23 @@ class Files:
         names = named if isinstance(named, list) else [named]
         if not names or not all(isinstance(name, str) and name for name in names):
             return named
+        if len(names) == 1 and (name := self.generated.get(Path(folder or "", names[0]))):
+            return f"made:{name}"
         found = [self._digest(path) or name for name in names for path in _opened(name, folder)]
         return found[0] if len(found) == 1 else f"sha256:{fingerprint(sorted(found), digits=64)}"
 
     def _digest(self, path: Path) -> str | None:
         """None if there is no such file."""
-        if path in self.made:
-            return f"made:{self.made[path]}"
-        return f"sha256:{content_sha256(path, self.memory)}" if os.path.exists(path) else None
+        if path in self.generated:
+            return f"made:{self.generated[path]}"
+        return f"sha256:{content_sha256(path, self.cache / MEMORY)}" if os.path.exists(path) else None
 
 
 def _opened(name: str, folder: Path | None) -> Iterator[Path]:
     """The files that a reader opens for a name: the file, or those of a folder or a list, and what names documents."""
+    from elmo_bench.text.columns import documents_beside
+    from elmo_bench.text.conll2012 import find_files
+
     try:
         files = find_files(name, folder)
     except UserError:  # it is no list, or the reader will say what is wrong with it
@@ -197,6 +177,9 @@ def _opened(name: str, folder: Path | None) -> Iterator[Path]:
 @cache
 def _documents_of_project() -> set[str]:
     """The digests of the documents that `elmo-bench data` writes, without which recorded runs are identified."""
+    from elmo_bench.sources import pages as sources
+    from elmo_bench.text.columns import DOCUMENTS
+
     files = [file for page in sources.load().values() for file in page.files.items()]
     return {digest for name, digest in files if name.endswith(DOCUMENTS)}
 
@@ -208,7 +191,7 @@ def data_folder(data: Plain) -> Path | None:
     return Path(os.path.expanduser(Path(data.get("root") or "", data["folder"])))
 
 
-AROUND = ("hydra", "force", "debug", "table", "typed")  # keys that are no part of a stored configuration
+NOT_STORED = ("hydra", "force", "debug", "table", "typed")  # keys that are no part of a stored configuration
 
 
 class Identity:
@@ -237,42 +220,19 @@ class Description(NamedTuple):
 
     Attributes:
         identity: its settings and their hashes.
-        arm, variant: baseline or elmo, and what else it changes of its task's configuration.
         config: the resolved configuration, for the checkpoint.
-        placeless: the same without paths of this machine, for the record.
+        portable: the same without paths of this machine, for the record.
     """
 
     identity: Identity
-    arm: str
-    variant: dict[str, Any]
     config: Plain
-    placeless: Plain
+    portable: Plain
 
 
-def placeless(cfg: DictConfig) -> Plain:
+def portable(cfg: DictConfig) -> Plain:
     """The resolved configuration with `<data_root>` etc., and other absolute paths cut to their last part."""
     cfg = copy.deepcopy(cfg)
     for place in ROOTS:
         cfg[place] = f"<{place}>"
     plain: Any = OmegaConf.to_container(cfg, resolve=True)
-    return relative({key: value for key, value in plain.items() if key not in AROUND})
-
-
-def relative(node: Any) -> Any:
-    """Containers with absolute paths cut to their last part: a record names no folder of this machine."""
-    if isinstance(node, dict):
-        return {key: relative(value) for key, value in node.items()}
-    if isinstance(node, list):
-        return [relative(value) for value in node]
-    return f"<elsewhere>/{Path(node).name}" if isinstance(node, str) and os.path.isabs(node) else node
-
-
-def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings by dotted key."""
-    by_key: dict[str, Any] = {}
-    for key, value in settings.items():
-        if isinstance(value, Mapping) and value:
-            by_key |= flat(value, f"{prefix}{key}.")
-        else:
-            by_key[f"{prefix}{key}"] = value
-    return by_key
+    return relative({key: value for key, value in plain.items() if key not in NOT_STORED})

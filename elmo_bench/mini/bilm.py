@@ -13,7 +13,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.configuration import composing
-from elmo_bench.configuration.schema import BilmConfig, Places
+from elmo_bench.configuration.schema import BilmConfig, RunConfig
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import write_bytes
@@ -34,7 +34,7 @@ class MiniBilm:
 
     seeded = True
 
-    def __init__(self, bilm: BilmConfig, roots: Places):
+    def __init__(self, bilm: BilmConfig, roots: RunConfig):
         assert bilm.options is not None
         self.folder, self.seed = Path(bilm.options).parent.parent, bilm.seed
         self.brought = places.shipped(roots.models_root, "mini")

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field, Strict
 
 from elmo_bench.configuration.keys import Keys, valid
-from elmo_bench.configuration.schema import Places, ScaleConfig
+from elmo_bench.configuration.schema import RunConfig, ScaleConfig
 from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import private, write_text
@@ -63,7 +63,7 @@ class MiniData:
 
     files = (*(name for names in FILES.values() for name in names), *TEXT)
 
-    def __init__(self, scale: ScaleConfig, places: Places):
+    def __init__(self, scale: ScaleConfig, places: RunConfig):
         self.scale = scale
 
     def recipe(self) -> dict[str, Any]:

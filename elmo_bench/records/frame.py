@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from elmo_bench.configuration import pages, tables
 from elmo_bench.configuration.tables import Setting
 from elmo_bench.records import store
-from elmo_bench.records.record import Record, Started
-from elmo_bench.records.run_names import changes_in_words, label_of
+from elmo_bench.records.record import Record, Started, changes_in_words, label_of
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 
@@ -42,16 +41,13 @@ def results(folder: str | PathLike[str] | None = None, headline_only: bool = Fal
     Args:
         folder: of results; None: your own, results/own. "results" in a checkout: the reference runs.
         headline_only: leave out the rows of other metrics.
-
-    Raises:
-        UserError: the folder is none of results, a record is damaged.
     """
     if not isinstance(folder, str | PathLike | None):
         raise UserError(f"{folder!r} is no folder of results: give one path")
     root = Path(places.OWN if folder is None else folder)
     if folder is not None and not (root / "runs").is_dir():
         raise UserError("no folder of results: it has no runs/; without a folder, it is your own", root)
-    table = frame_of(store.whole(store.read_all(root)))
+    table = frame_of(store.full_runs(store.read_all(root)))
     return table.query("headline").reset_index(drop=True) if headline_only else table
 
 

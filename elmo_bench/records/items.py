@@ -49,44 +49,34 @@ def packed(items: Mapping[str, Items]) -> bytes:
     return content.getvalue()
 
 
-def read(path: Path, mend: str = REMEDY) -> dict[str, Items]:
-    """The per-example results of every split in a file; `mend` says in messages what the user should do.
-
-    Raises:
-        UserError: there is no such file, it is damaged, or it has another format.
-    """
+def read(path: Path, remedy: str = REMEDY) -> dict[str, Items]:
+    """The per-example results of every split in a file; `remedy` ends the messages."""
     if not path.is_file():
-        raise UserError(f"no such file of per-example results; {mend}", path)
+        raise UserError(f"no such file of per-example results; {remedy}", path)
     if found := damage(path):
-        raise UserError(f"not a readable file of per-example results ({found}); {mend}", path)
+        raise UserError(f"not a readable file of per-example results ({found}); {remedy}", path)
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)
         if (file_format := int(arrays.pop("format"))) != FORMAT:
             raise UserError(
-                f"per-example results in format {file_format}, of another version of elmo_bench; {mend}", path
+                f"per-example results in format {file_format}, of another version of elmo_bench; {remedy}", path
             )
-        return {
-            split: _items(arrays, f"{split}/") for split in SPLITS if any(key.startswith(f"{split}/") for key in arrays)
-        }
+        found = {}
+        for split in SPLITS:
+            own = {key.removeprefix(f"{split}/"): each for key, each in arrays.items() if key.startswith(f"{split}/")}
+            if own:
+                prefix, names = "statistics/", tuple(own["names"].tolist()) if "names" in own else ()
+                statistics = {key.removeprefix(prefix): each for key, each in own.items() if key.startswith(prefix)}
+                counting = smallest(np.arange(len(next(iter(statistics.values())))))
+                found[split] = Items(statistics, own.get("rows", counting), own.get("clusters", counting), names)
+        return found
     except UserError:
         raise
     except Exception as error:  # whatever zip and numpy make of a damaged file
         raise UserError(
-            f"not a readable file of per-example results ({type(error).__name__}: {error}); {mend}", path
+            f"not a readable file of per-example results ({type(error).__name__}: {error}); {remedy}", path
         ) from None
-
-
-def _items(arrays: Mapping[str, np.ndarray], split: str) -> Items:
-    prefix = f"{split}statistics/"
-    statistics = {key.removeprefix(prefix): values for key, values in arrays.items() if key.startswith(prefix)}
-    counting = smallest(np.arange(len(next(iter(statistics.values())))))
-    return Items(
-        statistics,
-        arrays.get(f"{split}rows", counting),
-        arrays.get(f"{split}clusters", counting),
-        tuple(arrays[f"{split}names"].tolist()) if f"{split}names" in arrays else (),
-    )
 
 
 def difference(computed: Mapping[str, float], given: Mapping[str, float]) -> str | None:
@@ -116,9 +106,6 @@ def collect(folder: Path, test: Items | None) -> dict[str, Items]:
     """The per-example results to save beside a run's record: of dev at the selected epoch, and of test.
 
     Those of dev are in the run's work folder, those of test in the module after its test.
-
-    Raises:
-        UserError: the file of dev is missing or damaged (a run started by an earlier version has none).
     """
     if test is None:
         raise ValueError("the module has not been tested")

@@ -17,7 +17,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
 
-DIGEST = "published.sha256"  # in the folder of a whole offline run: the digest of its record, and its project
+DIGEST = "published.sha256"  # in the folder of a complete offline run: the digest of its record, and its project
 DASHBOARDS = "dashboards.json"  # where the workspace and the report are, so that they are written once
 WRITTEN, UPDATED, THERE, LOGGED, FAILED = "written", "updated", "already there", "logged while they trained", "failed"
 NAME = "ELMo on its six tasks"
@@ -39,9 +39,6 @@ def publish(
         folder: `folder/wandb/` receives what is written offline.
         options: the project and the entity.
         tracked: passes on the records that have no W&B run yet, and may show the progress.
-
-    Raises:
-        UserError: a damaged file of per-example results.
     """
     known = on_server(options) if has_key() else {}
     place = f" {options.entity or ''}/{options.project}"
@@ -59,7 +56,7 @@ def publish(
             counts[LOGGED] += 1
             continue
         for earlier in unsynced(folder, record.run):
-            if _mark(earlier).endswith(place) or not _mark(earlier):  # of this project, or not whole
+            if _mark(earlier).endswith(place) or not _mark(earlier):  # of this project, or incomplete
                 shutil.rmtree(earlier)
         examples = items.read(path).get("test") if path.is_file() else None
         is_new = record.run not in known
@@ -88,7 +85,7 @@ def on_server(options: WandbConfig) -> dict[str, str | None]:
 
 
 def _mark(path: Path) -> str:
-    """The digest of the record of an offline run, and its project; empty if the run is not whole."""
+    """The digest of the record of an offline run, and its project; empty if the run is incomplete."""
     mark = path / DIGEST
     return mark.read_text().strip() if mark.is_file() else ""
 
@@ -112,9 +109,6 @@ def publish_dashboards(
         tables: of all of them, in Markdown.
         folder: `folder/wandb/` notes the URLs.
         options: the project and the entity.
-
-    Raises:
-        UserError: the extra `dashboards` is not installed, or W&B does not save them.
     """
     import wandb
 
@@ -122,13 +116,13 @@ def publish_dashboards(
     urls = json_text.read(path) if path.is_file() else {}
     try:
         owner = options.entity or str(wandb.Api(timeout=10).default_entity)  # that of the key
-        for name, made in dashboards(owner, options.project, places, tables).items():
-            saved = made
+        for name, new in dashboards(owner, options.project, places, tables).items():
+            saved = new
             if name in urls:  # in the place of the earlier one
-                saved = type(made).from_url(urls[name])
+                saved = type(new).from_url(urls[name])
                 for part in ("sections", "runset_settings", "blocks"):
-                    if hasattr(made, part):
-                        setattr(saved, part, getattr(made, part))
+                    if hasattr(new, part):
+                        setattr(saved, part, getattr(new, part))
             urls[name] = saved.save().url
             write_text(path, json_text.dumps(urls, indent=1) + "\n")
     except UserError:
@@ -142,9 +136,6 @@ def dashboards(entity: str, project: str, places: Sequence[Sequence[Record]], ta
     """A workspace whose sections are scores, training, layer weights and cost, its runs grouped by table and label.
 
     And a report: the tables, then for every task and scale the panels of its runs, grouped by label.
-
-    Raises:
-        UserError: the extra is not installed.
     """
     try:
         import wandb_workspaces.reports.v2 as wr  # type: ignore[import-not-found]

@@ -1,4 +1,4 @@
-"""The record of a finished run: its keys on disk, their types, and how they belong together."""
+"""The record of a finished run: its keys on disk, their types, how they belong together; and the names of runs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal
 
+from omegaconf import OmegaConf
 from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveInt, StringConstraints
 
 from elmo_bench.configuration import pages
 from elmo_bench.configuration.keys import shape, valid
-from elmo_bench.identity.arms import own_files
-from elmo_bench.system.errors import UserError
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError, as_typed
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.hashing import fingerprint
 
@@ -27,14 +28,10 @@ Id = Annotated[str, StringConstraints(pattern="^[0-9a-f]{16}$")]
 Number = Annotated[float, Field(ge=-1e12, le=1e12)]  # what can be drawn and squared
 Scores = dict[str, Number]  # percent; a task of one's own may have a metric with other bounds
 Figure = float | dict[str, float] | None  # of the paper: one, or one for each metric
-EPOCHS = shape(epoch=list[NonNegativeInt], updates=list[PositiveInt])
-
-
-def _with_epochs(history: Any) -> Any:
-    """The columns of a history, of which every run has two."""
-    return EPOCHS.model_validate(history) and history
-
-
+EPOCHS = shape(epoch=list[NonNegativeInt], updates=list[PositiveInt])  # columns that every history has
+HISTORY = Annotated[
+    dict[str, list[Number | None]], BeforeValidator(lambda history: EPOCHS.model_validate(history) and history)
+]
 CONFIG = shape(  # what readers of records use of it
     elmo=shape(where=str),
     scale=shape(note=str, bilm=(str | None, None)),
@@ -63,7 +60,7 @@ RECORD = shape(  # the keys on disk, in their order
     data_sha256=str, generated_sha256=dict[str, str],
     machine=shape(cpu=str, cores=int | None, threads=int, accelerator=str, gpu=(str, None)),
     versions=dict[str, str], commit=str | None, dirty=bool | None, finished=str, checkpoint=str,
-    history=Annotated[dict[str, list[Number | None]], BeforeValidator(_with_epochs)],
+    history=HISTORY,
     settings=shape(seed=int, scale=Plain, task=Plain, bilm=(Plain, None)), config=CONFIG,
     own_files=(dict[str, str], None), word_vectors=Plain | None,
 )  # fmt: skip
@@ -121,7 +118,7 @@ class Started:
 
     @property
     def note(self) -> str:
-        """What the scale is, as its file says today, or as it said then."""
+        """What the scale is, by today's file, or else by that of the run."""
         return pages.written("scale", self.scale, "note") or self.config["scale"]["note"]
 
     @cached_property
@@ -175,7 +172,7 @@ class Record(Started):
         epochs, updates: all of them; `selected_updates`: those until the selected epoch.
         layer_weights, gamma: by place of ELMo, for each epoch the weights s_j of all layers, and gamma.
         seconds, device_seconds: of the run; of the processor or GPU in its epochs.
-        preparing: the CPU seconds before them: "start", and what this run made as it was missing: "files", "layers".
+        preparing: the CPU seconds before them: "start", and for what was missing and had to be made: "files", "layers".
         history: a list over the epochs for each key, of which `epoch` counts from 1; dev metrics as `dev.<metric>`.
         settings: what the result depends on; `run` is its hash.
         more: further keys, as another version may write.
@@ -258,24 +255,20 @@ class Record(Started):
         return {key: each for key, each in known.items() if needed[key].is_required() or each is not None} | self.more
 
 
-def of(plain: Plain, path: Path | None = None) -> Record:
-    """A record from its keys on disk. Earlier versions counted the epochs of `history` from 0.
-
-    Raises:
-        UserError: what is not of its type, or does not belong to the rest.
-    """
+def from_json(plain: Plain, path: Path | None = None) -> Record:
+    """A record from its keys on disk. Earlier versions counted the epochs of `history` from 0."""
     valid(RECORD, plain)
     known = {key: plain[key] for key in KEYS if key in plain}
     epochs = plain["history"]["epoch"]
     known["history"] = plain["history"] | {"epoch": [epoch + (0 in epochs) for epoch in epochs]}
     record = Record(**known, more={key: value for key, value in plain.items() if key not in known}, path=path)
-    if misfit := _misfit(record):
-        raise UserError(misfit)
+    if inconsistency := _inconsistency(record):
+        raise UserError(inconsistency)
     return record
 
 
-def _misfit(record: Record) -> str | None:
-    """What of a record does not belong to the rest of it; None if all does."""
+def _inconsistency(record: Record) -> str | None:
+    """The first inconsistency in a record; None if there is none."""
     settings, task, dev = record.settings, record.settings["task"], f"dev.{record.monitor}"
     named = task.get("name"), settings["scale"].get("name"), settings["seed"], task.get("version", 1)
     columns = [*record.history.values(), *record.layer_weights.values(), *record.gamma.values()]
@@ -299,3 +292,111 @@ def _misfit(record: Record) -> str | None:
 def without_seed(settings: Mapping[str, Any]) -> Plain:
     """What runs of one group have in common."""
     return {key: value for key, value in settings.items() if key != "seed"}
+
+
+def own_files(config: Mapping[str, Any]) -> dict[str, str]:
+    """By split, the name of a file of the user's where the scale has its own; of a run's configuration without places.
+
+    What a scale generates is known by its place, other files by their names.
+    """
+    task, scale = config["task"], config["scale"]
+    of_task, theirs, found = task.get("name"), dict[str, Any](), dict[str, str]()
+    for page in (places.page("task", of_task), places.page(f"task/{of_task}", scale.get("name"))):
+        page_data: Any = OmegaConf.to_container(pages.read(page)) if page.is_file() else {}
+        theirs |= (page_data.get("task") or {}).get("data") or {}
+    for split in ("train", "dev", "test"):
+        ours = (task.get("data") or {}).get(split)
+        if isinstance(ours, str) and isinstance(theirs.get(split), str):
+            name, scales = PurePath(ours).name, theirs[split].removeprefix("${in_folder:").removesuffix("}")
+            if scale.get("maker"):
+                own = ours != scales.replace("${scale.folder}", str(scale.get("folder")))
+            else:
+                own = name != PurePath(scales).name
+            found |= {split: name} if own else {}
+    return found
+
+
+# Names of runs in messages and tables.
+
+PATH = re.compile(r"(<\w+>)?/?[\w.+ -]+(/[\w.+ -]+)*")  # also one that begins with the mark of a folder, as <data_root>
+
+
+def label(where: str, variant: Mapping[str, Any]) -> str:
+    """An arm and a run's changes to it, as typed: "baseline", "+ELMo (input)", "+ELMo (input; layers=last)".
+
+    Args:
+        where: ELMo enters; "none": nowhere.
+        variant: the changes, by dotted key.
+    """
+    arm, places = ("baseline", []) if where == "none" else ("+ELMo", [where])
+    details = "; ".join([*places, *filter(None, [_changes(variant)])])
+    return with_changes(arm, details)
+
+
+def _changes(variant: Mapping[str, Any]) -> str:
+    known = {"vectors": "{} vectors", "bilm": "biLM {}"}
+    changes = {key: words for key, words in changes_in_words(variant).items() if key != "elmo.where"}
+    return ", ".join(
+        known[key].format(words) if key in known else f"{key.removeprefix('elmo.')}={words}"
+        for key, words in changes.items()
+    )
+
+
+def changes_in_words(variant: Mapping[str, Any]) -> dict[str, str]:
+    """A run's changes, each value in words; of a class its name, and its arguments by keys of their own."""
+    found = {}
+    for key, value in variant.items():
+        block = value if isinstance(value, Mapping) else {}
+        if "_target_" in block or (block and all(isinstance(each, Mapping) for each in block.values())):
+            found |= {key: in_words(block["_target_"])} if "_target_" in block else {}
+            found |= changes_in_words({f"{key}.{name}": block[name] for name in block if name != "_target_"})
+        else:
+            named = key in ("vectors", "bilm") or key.startswith("task.data.")
+            whole = named or key.endswith(".monitor")  # the name of a metric is no path
+            found[key] = str(value) if whole else in_words(value)
+    return found
+
+
+def in_words(value: Any) -> str:
+    """A value as one types it: false, null, the last part of a path or of the name of a class."""
+    if isinstance(value, str):
+        dotted = "." in value and all(part.isidentifier() for part in value.split("."))
+        return value.rpartition(".")[2] if dotted else value.rpartition("/")[2] if PATH.fullmatch(value) else value
+    if isinstance(value, list):
+        return f"[{','.join(map(in_words, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{','.join(f'{key}:{in_words(value[key])}' for key in value)}}}"
+    return as_typed(value)
+
+
+def label_of(run: Started) -> str:
+    """The arm and the changes of a run in words, and the user's own files of data."""
+    return label(run.where, run.variant | run.own_data)
+
+
+def changes_of(run: Started) -> str:
+    """What a run has that is not the scale's: "biLM mine, task.data.train=a.txt"; "" if there is nothing."""
+    return _changes(run.variant | run.own_data)
+
+
+def with_changes(name: str, changes: str) -> str:
+    """ "ner (biLM mine)", or the name alone."""
+    return f"{name} ({changes})" if changes else name
+
+
+def run_name(task: str, scale: str, arm: str, seed: int) -> str:
+    """A run in words."""
+    return f"{task}/{scale} {arm}, seed {seed}"
+
+
+def title(record: Record) -> str:
+    """The name of the run that a record describes."""
+    return run_name(record.task, record.scale, label_of(record), record.seed)
+
+
+def summary(record: Record) -> str:
+    """The scores of a record in a few words."""
+    dev, test = (record.metrics[split][record.monitor] for split in ("dev", "test"))
+    monitor = record.monitor
+    last = " (dev best in the last one)" if record.rises else ""
+    return f"dev {monitor} {dev:.2f}, test {monitor} {test:.2f}, {record.epochs} epochs{last}, {record.seconds:.0f} s"

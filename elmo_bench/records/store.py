@@ -12,8 +12,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from elmo_bench.identity.settings import flat
-from elmo_bench.records.record import Record, of
+from elmo_bench.configuration.keys import flat
+from elmo_bench.records.record import Record, from_json
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_bytes
@@ -26,7 +26,7 @@ BLOCKS = ("config", "settings", "history", "metrics", "layer_weights")  # one li
 T = TypeVar("T")
 
 
-class Misfit(UserError):
+class Mismatch(UserError):
     """A record of another shape than records have, or of another run than its place says."""
 
 
@@ -66,14 +66,10 @@ def _line(key: str, value: Any, is_block: bool) -> str:
     if is_block and value and isinstance(value, dict):
         text = "{\n" + ",\n".join(f"  {_line(inner, each, False)}" for inner, each in value.items()) + "\n}"
     elif is_block and value and isinstance(value, list):
-        text = "[\n" + ",\n".join(f"  {_compact(each)}" for each in value) + "\n]"
+        text = "[\n" + ",\n".join(f"  {json_text.dumps(each, ensure_ascii=False)}" for each in value) + "\n]"
     else:
-        text = _compact(value)
+        text = json_text.dumps(value, ensure_ascii=False)
     return f"{json_text.dumps(key)}: {text}"
-
-
-def _compact(value: Any) -> str:
-    return json_text.dumps(value, ensure_ascii=False)
 
 
 def columns(history: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
@@ -86,16 +82,15 @@ def read(path: Path) -> Record:
     """Reads a record, whose checksum shows that it is as `write` left it, and which says that it belongs here.
 
     Raises:
-        Misfit: it has another shape, or its place is that of another run.
-        UserError: the file is not a record, or is damaged or changed.
+        Mismatch: it has another shape, or its place is that of another run.
     """
     plain = read_sealed(path, "record", REMEDY, always=True)
     try:
-        record = of(plain, path)
+        record = from_json(plain, path)
     except UserError as error:
-        raise Misfit(f"not a record of a run: {error}; {REMEDY}", path) from None
+        raise Mismatch(f"not a record of a run: {error}; {REMEDY}", path) from None
     if (own := place("", record.scale, record.task, record.run)).parts[-4:] != path.absolute().parts[-4:]:
-        raise Misfit(f"the record of another place, {own}; move or remove it", path)
+        raise Mismatch(f"the record of another place, {own}; move or remove it", path)
     return record
 
 
@@ -104,11 +99,8 @@ def read_all(results_root: str | Path, scale: str = "*", task: str = "*") -> lis
 
     What is no record of its place (a copy, say) is left out, and so are records of an earlier version of a task than
     others there, which computed something else; a line says so.
-
-    Raises:
-        UserError: a record is damaged.
     """
-    found = [*fitting(read, sorted((Path(results_root) / "runs").glob(f"{scale}/{task}/[!.]*.json")))]
+    found = [*matching(read, sorted((Path(results_root) / "runs").glob(f"{scale}/{task}/[!.]*.json")))]
     newest = {record.task: record.version for record in sorted(found, key=lambda record: record.version)}
     current = [record for record in found if record.version == newest[record.task]]
     if earlier := len(found) - len(current):
@@ -116,16 +108,16 @@ def read_all(results_root: str | Path, scale: str = "*", task: str = "*") -> lis
     return current
 
 
-def fitting(read: Callable[[Path], T], paths: Iterable[Path]) -> Iterator[T]:
+def matching(read: Callable[[Path], T], paths: Iterable[Path]) -> Iterator[T]:
     """What is read of each file that fits its place and form; a line says which are left out."""
     for path in paths:
         try:
             yield read(path)
-        except Misfit as error:
+        except Mismatch as error:
             print(f"left out: {error}", file=sys.stderr)
 
 
-def whole(records: Sequence[Record]) -> list[Record]:
+def full_runs(records: Sequence[Record]) -> list[Record]:
     """The runs that trained on all batches; a line says how many are left out (`trainer.limit_batches`)."""
     kept = [record for record in records if (record.config.get("trainer") or {}).get("limit_batches") is None]
     if left := len(records) - len(kept):

@@ -15,7 +15,7 @@ from pydantic import Field, NonNegativeInt
 
 from elmo_bench.configuration.keys import shape, valid
 from elmo_bench.records.record import Name, Number, Plain
-from elmo_bench.records.store import Misfit, fitting, in_lines
+from elmo_bench.records.store import Mismatch, in_lines, matching
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.storage.hashing import fingerprint
@@ -152,12 +152,8 @@ def _plain(cell: StudyCell) -> dict[str, Any]:
 
 
 def read_all(results_root: str | Path) -> list[StudyRecord]:
-    """All studies below `results_root`, by table and title. A file that does not fit is left out; a line says so.
-
-    Raises:
-        UserError: a file is damaged.
-    """
-    found = fitting(read, sorted((Path(results_root) / "analysis").glob("*/*/[!.]*.json")))
+    """All studies below `results_root`, by table and title. A file that does not fit is left out; a line says so."""
+    found = matching(read, sorted((Path(results_root) / "analysis").glob("*/*/[!.]*.json")))
     return sorted(found, key=lambda record: (record.table is None, record.table, record.title))
 
 
@@ -165,21 +161,20 @@ def read(path: Path) -> StudyRecord:
     """A study.
 
     Raises:
-        Misfit: it is of another form or place.
-        UserError: it is damaged.
+        Mismatch: it is of another form or place.
     """
     page = read_sealed(path, "study", REMEDY, always=True)
     try:
         valid(STUDY, page)
     except UserError as error:
-        raise Misfit(f"not a study of this version: {error}; {REMEDY}", path) from None
+        raise Mismatch(f"not a study of this version: {error}; {REMEDY}", path) from None
     cells = [StudyCell(**{key: cell[key] for key in CELL.model_fields if key in cell}) for cell in page["cells"]]
     for cell in cells:
         if not cell.within:
-            raise Misfit(f"the interval of {cell.quantity} of {cell.source} does not hold its value; {REMEDY}", path)
+            raise Mismatch(f"the interval of {cell.quantity} of {cell.source} does not hold its value; {REMEDY}", path)
     values: dict[str, Any] = {key: page[key] for key in STUDY.model_fields}
     values["cells"] = cells
     record = StudyRecord(**values)
     if (own := record.place("")).parts[-4:] != path.absolute().parts[-4:]:
-        raise Misfit(f"the study of another place, {own}; move or remove it", path)
+        raise Mismatch(f"the study of another place, {own}; move or remove it", path)
     return record

@@ -1,4 +1,4 @@
-"""What a run costs, told as one number everywhere: the median of the computing that recorded runs took."""
+"""What a run costs, the same number everywhere: the median of the computing time of recorded runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def typical(records: Sequence[Record]) -> float:
 
 
 def start(records: Sequence[Record]) -> float:
-    """The median of the CPU seconds of one or more runs before their epochs, without what they made; 0 if none says."""
+    """The median CPU seconds of one or more runs before their epochs, without making files; 0 if none is recorded."""
     return median([record.preparing["start"] for record in records if record.preparing] or [0.0])
 
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from elmo_bench.configuration.schema import WandbConfig
 from elmo_bench.metrics.items import Items
 from elmo_bench.records.frame import table_of
-from elmo_bench.records.record import Record, Started
-from elmo_bench.records.run_names import label_of
+from elmo_bench.records.record import Record, Started, label_of
 from elmo_bench.records.store import dumps
 from elmo_bench.system.storage.files import open_text
 from elmo_bench.system.storage.hashing import fingerprint
@@ -68,8 +67,8 @@ class WandbRun:
             if items is not None:
                 import wandb
 
-                made = wandb.Table(dataframe=table(items, predictions))
-                run.log({"predictions": made}, step=record.updates + 1, commit=True)
+                rows_of_test = wandb.Table(dataframe=table(items, predictions))
+                run.log({"predictions": rows_of_test}, step=record.updates + 1, commit=True)
             run.config.update({"record": about(record)}, allow_val_change=True)
             run.summary.update(summary(record))
 

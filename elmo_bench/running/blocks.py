@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -46,12 +46,7 @@ CHECKED_BY_USE = ("task.optimizer", "task.schedule", "task.average")  # of other
 
 
 def check_blocks(task: TaskConfig) -> None:
-    """Checks the keys of every open block; nothing is built.
-
-    Raises:
-        UserError: a block names code that does not exist, has a key that is not an argument of it, lacks one, or gives
-            a number that it cannot use.
-    """
+    """Checks the keys of every open block; nothing is built."""
     for part, given in GIVEN.items():
         block = attrgetter(part)(task)
         if block is None and part not in NEEDED:
@@ -86,8 +81,10 @@ def _check(place: str, block: Mapping[str, Any], given: PassedArguments | None) 
     for key in keys:
         if key in taken and not place.startswith(CHECKED_BY_USE):
             _check_numbers(f"{place}.{key}", block[key], str(taken[key].annotation))
-    for key, inner in _inner(block):
-        _check(f"{place}.{key}", inner, None if inner.get("_partial_") else PassedArguments())
+    for key, value in block.items():
+        for inner in value if isinstance(value, list) else [value]:
+            if isinstance(inner, dict) and "_target_" in inner:
+                _check(f"{place}.{key}", inner, None if inner.get("_partial_") else PassedArguments())
 
 
 def _check_numbers(name: str, value: Any, annotation: str) -> None:
@@ -106,16 +103,8 @@ def _check_numbers(name: str, value: Any, annotation: str) -> None:
     valid(one | None if "None" in annotation else one, value, name)
 
 
-def _inner(block: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The blocks inside a block, with their keys."""
-    for key, value in block.items():
-        for each in value if isinstance(value, list) else [value]:
-            if isinstance(each, dict) and "_target_" in each:
-                yield key, each
-
-
-# One step of the optimizer, schedule and weight averaging on a made-up weight, before anything is read: what they do
-# not accept, or what would end in a number that is not finite, is said at once.
+# One step of the optimizer, schedule and weight averaging on an invented weight, before anything is read: values that
+# they do not accept, or that lead to a number that is not finite, are reported at once.
 
 
 def rehearse(task: TaskConfig, device: str = "cpu") -> None:
@@ -127,7 +116,9 @@ def rehearse(task: TaskConfig, device: str = "cpu") -> None:
     if not bool(weight.isfinite().all()):
         raise UserError("task.optimizer: one step makes a weight that is not finite; lower task.optimizer.lr")
     try:
-        _average(task, device)
+        average = None if task.average is None else instantiate(task.average, device=device)
+        if hasattr(average, "should_update"):
+            average.should_update(step_idx=1)  # type: ignore[union-attr]
     except Exception as error:
         raise UserError(f"task.average: {_reason(error)}") from error
 
@@ -151,9 +142,3 @@ def _after_a_step(task: TaskConfig, device: str) -> torch.Tensor:
     if schedule is not None:
         schedule.step(*([0.0] if isinstance(schedule, ReduceLROnPlateau) else []))
     return weight.detach()
-
-
-def _average(task: TaskConfig, device: str) -> None:
-    average = None if task.average is None else instantiate(task.average, device=device)
-    if hasattr(average, "should_update"):
-        average.should_update(step_idx=1)  # type: ignore[union-attr]

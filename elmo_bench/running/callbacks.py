@@ -78,7 +78,7 @@ class KeepBest(Checkpoint):
         self.epoch = state_dict.get("selected") or state_dict["epoch"] + 1  # as earlier versions counted
 
 
-class WholeFiles(TorchCheckpointIO):
+class AtomicCheckpoints(TorchCheckpointIO):
     """Writes checkpoints atomically, so that a kill leaves the old file or the new one; verifies what it reads."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
@@ -144,7 +144,7 @@ def moving(decay: float) -> Callable[[Sequence[Tensor], Sequence[Tensor], Any], 
 
 
 def quiet() -> None:
-    """Silences Lightning at the start; warnings, a profiler's report and a model's summary are still shown."""
+    """Silences Lightning's start-up messages; warnings, a profiler's report and a model's summary are still shown."""
     logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
     for name in ("profilers", "callbacks.model_summary"):
         logging.getLogger(f"pytorch_lightning.{name}").setLevel(logging.INFO)

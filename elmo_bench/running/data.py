@@ -69,41 +69,31 @@ class Data(pl.LightningDataModule):
         self.lengths = {split: lengths(rows, reader.fields) for split, rows in splits.items()}
         self.sampler = partial(BucketSampler, seed=seed, batch_size=batch.batch_size, token_budget=batch.token_budget)
 
-    @property
-    def pass_length(self) -> int:
-        """The number of training batches in one pass over the rows."""
-        return len(self.sampler(self.lengths["train"]))
-
-    def train_dataloader(self) -> Ahead:
+    def train_dataloader(self) -> Prefetched:
         """Called before every epoch."""
         assert self.trainer is not None
         epoch = self.trainer.current_epoch
         sampler, first = self.sampler(self.lengths["train"]), epoch * self.passes
         batches = [batch for number in range(first, first + self.passes) for batch in sampler.batches(number)]
-        size, number = self.trainer.world_size, self.trainer.global_rank
-        dealt = batches[: len(batches) // size * size][number::size]
-        return self._loader("train", dealt, self._sampled(epoch, number))
-
-    def val_dataloader(self) -> Ahead:
-        return self._whole("dev")
-
-    def test_dataloader(self) -> Ahead:
-        return self._whole("test")
-
-    def _whole(self, split: str) -> Ahead:
-        assert self.trainer is not None
-        size, number = self.trainer.world_size, self.trainer.global_rank
-        return self._loader(split, self.sampler(self.lengths[split], shuffle=False).batches(0)[number::size])
-
-    def _sampled(self, epoch: int, rank: int) -> Callable[[Sequence[Row]], Batch]:
-        """The function that makes a batch of training rows; some readers use only a part of a row."""
-        reader = self.reader
-        if not isinstance(reader, Samples):
-            return reader.collate
+        reader, size, rank = self.reader, self.trainer.world_size, self.trainer.global_rank
         random = np.random.default_rng([self.seed, epoch, *([rank] if rank else [])])
-        return lambda rows: self.reader.collate([reader.sample(row, random) for row in rows])
 
-    def _loader(self, split: str, batches: list[list[int]], collate: Callable | None = None) -> Ahead:
+        def collate(rows: Sequence[Row]) -> Batch:
+            parts = [reader.sample(row, random) for row in rows] if isinstance(reader, Samples) else rows
+            return self.reader.collate(parts)
+
+        return self._loader("train", batches[: len(batches) // size * size], collate)
+
+    def val_dataloader(self) -> Prefetched:
+        return self._loader("dev", self.sampler(self.lengths["dev"], shuffle=False).batches(0))
+
+    def test_dataloader(self) -> Prefetched:
+        return self._loader("test", self.sampler(self.lengths["test"], shuffle=False).batches(0))
+
+    def _loader(self, split: str, batches: list[list[int]], collate: Callable | None = None) -> Prefetched:
+        """A loader of this rank's share of the batches."""
+        assert self.trainer is not None
+        batches = batches[self.trainer.global_rank :: self.trainer.world_size]
         if not batches:
             raise UserError(f"the {split} split has fewer batches than there are devices; use fewer devices")
         loader = DataLoader(
@@ -112,11 +102,10 @@ class Data(pl.LightningDataModule):
             collate_fn=collate or self.reader.collate,
             generator=torch.Generator(),  # separate: an iterator must not draw its seed from the model's generator
         )
-        assert self.trainer is not None
-        return Ahead(loader, self.caches.get(split), self.trainer.strategy.root_device)
+        return Prefetched(loader, self.caches.get(split), self.trainer.strategy.root_device)
 
 
-class Ahead:
+class Prefetched:
     """A loader that prepares the next batch, with its cached layers, in a thread while this one is used."""
 
     def __init__(self, loader: DataLoader, cache: ActivationCache | None = None, device: torch.device = CPU):

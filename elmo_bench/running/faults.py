@@ -1,14 +1,11 @@
-"""What a training says when it cannot go on: numbers that are not finite, memory that runs out."""
+"""What helps a training that cannot go on, and the check of a metric before it begins."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
-from elmo_bench.nn.numerics import Fault
 from elmo_bench.records.items import difference
 from elmo_bench.system.errors import UserError
 
@@ -35,21 +32,6 @@ class Size(NamedTuple):
         return f"{self.rows} rows, {self.tokens} tokens ({self.padded} with padding)"
 
 
-def not_finite(epoch: int, fault: Fault, rate: float) -> UserError:
-    """For a loss, a gradient or a weight.
-
-    Args:
-        epoch: counted from 0.
-        fault: its step is the batch, counted from 1.
-        rate: the learning rate.
-    """
-    before = f"best.ckpt and last.ckpt are of the {epoch} before" if epoch else "there is no earlier one"
-    return UserError(
-        f"epoch {epoch + 1}, batch {fault.step}: the {fault.what} is {fault.value} at learning rate {rate:g}; nothing "
-        f"of this epoch is kept ({before}); {LOWER}"
-    )
-
-
 def rehearse_metric(make: Callable[[], Metric], predictions: Sequence[Prediction], rows: Sequence[Row]) -> None:
     """Compares a metric with its own examples before training.
 
@@ -67,10 +49,3 @@ def rehearse_metric(make: Callable[[], Metric], predictions: Sequence[Prediction
             continue
         if apart:
             raise UserError(f"task.metric: the items of {type(metric).__name__} give {apart}, as its compute() has it")
-
-
-def check_metrics(split: str, scores: Mapping[str, float]) -> None:
-    """Raises `UserError` for a metric that is not finite."""
-    for name, value in scores.items():
-        if not np.isfinite(value):
-            raise UserError(f"{split}/{name} is {value}: not a score; nothing of this epoch is kept; {LOWER}")

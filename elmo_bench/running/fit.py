@@ -20,7 +20,7 @@ from elmo_bench.configuration.schema import LIGHTNING, TaskConfig, TrainerConfig
 from elmo_bench.nn.numerics import allow_tf32
 from elmo_bench.running import unfinished
 from elmo_bench.running.build import device_of
-from elmo_bench.running.callbacks import KeepBest, WholeFiles, averaging, quiet
+from elmo_bench.running.callbacks import AtomicCheckpoints, KeepBest, averaging, quiet
 from elmo_bench.running.data import Data
 from elmo_bench.running.faults import SMALLER
 from elmo_bench.running.module import BenchModule
@@ -69,7 +69,7 @@ def make_trainer(
             use_distributed_sampler=False,
             default_root_dir=folder,
             callbacks=[*callbacks, *bar],
-            plugins=[WholeFiles(), Environment(rank)],
+            plugins=[AtomicCheckpoints(), Environment(rank)],
             logger=logger,
             enable_progress_bar=bool(bar) or theirs,
             enable_model_summary=False,

@@ -11,15 +11,13 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from elmo_bench.configuration import schema
+from elmo_bench.configuration.composing import validated
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.identity import settings
-from elmo_bench.identity.arms import own_files, variant
 from elmo_bench.identity.missing import check_files
-from elmo_bench.identity.settings import Description, Identity, placeless
+from elmo_bench.identity.settings import Description, Identity, portable
 from elmo_bench.records import store
-from elmo_bench.records.record import Record
-from elmo_bench.records.run_names import label, run_name, summary, title
+from elmo_bench.records.record import Record, label, own_files, run_name, summary, title
 from elmo_bench.records.wandb_runs import SWEEP, of_record
 from elmo_bench.system import machine
 from elmo_bench.system.storage.disk import writing
@@ -27,12 +25,8 @@ from elmo_bench.system.storage.locks import held
 
 
 def train(cfg: DictConfig) -> Record:
-    """The record of a run: read if there is one, else made by training.
-
-    Raises:
-        UserError: a value that is not allowed, missing data, malformed files.
-    """
-    run = schema.typed(cfg)
+    """The record of a run: read if there is one, else made by training."""
+    run = validated(cfg)
     if run.trainer.fast_dev_run:
         return _smoke(cfg)
     check_files(run)
@@ -69,10 +63,10 @@ def _smoke(cfg: DictConfig) -> Record:
 
     with TemporaryDirectory() as folder:
         cfg.results_root, cfg.logger.wandb = folder, None
-        run = schema.typed(cfg)
+        run = validated(cfg)
         check_files(run)
         described = describe(run, Identity(run), cfg)
-        _tell_of_data(run, described)
+        _report_data(run, described)
         typed = checked(run, Path(folder))._replace(loggers=[])
         record, _ = run_once(run, described, settings.make(run), typed)
     print(f"{title(record)}: trained and scored on a few batches ({summary(record)}); nothing is recorded", flush=True)
@@ -85,12 +79,12 @@ def describe(run: RunConfig, identity: Identity, cfg: DictConfig) -> Description
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     for key in ("table", "typed"):
         config.pop(key, None)
-    return Description(identity, run.arm, variant(run), config, placeless(cfg))
+    return Description(identity, config, portable(cfg))
 
 
-def _tell_of_data(run: RunConfig, described: Description) -> None:
+def _report_data(run: RunConfig, described: Description) -> None:
     """Prints a line if the data are partly the user's own and partly those of the scale, or the same in two splits."""
-    splits, own = ("train", "dev", "test"), own_files(described.placeless)
+    splits, own = ("train", "dev", "test"), own_files(described.portable)
     scales = [split for split in splits if split not in own]
     if own and scales:
         print(
@@ -116,9 +110,9 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
         unfinished.start_anew(folder)
     with machine.preparing("files"):
         vectors = settings.make(run)
-    name = label(run.elmo.where, described.variant)
+    name = label(run.elmo.where, run.variant)
     print(f"{run_name(run.task.name, run.scale.name, name, run.seed)}: training", flush=True)
-    _tell_of_data(run, described)
+    _report_data(run, described)
     with writing(folder):
         record, scored = run_once(run, described, vectors, typed)
     store.write(path, record, {items.path_of(path): items.packed(scored)})

@@ -21,7 +21,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from elmo_bench.embedding.representation import Model, Representation
 from elmo_bench.metrics.items import Items
 from elmo_bench.nn.numerics import Fault, Watch, all_finite, clip, gradient_norm
-from elmo_bench.running.faults import Size, check_metrics, not_finite, rehearse_metric
+from elmo_bench.running.faults import LOWER, Size, rehearse_metric
 from elmo_bench.running.ranks import gathered
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
@@ -119,7 +119,12 @@ class BenchModule(Model, pl.LightningModule):
 
     def _stop_at(self, fault: Fault | None) -> None:
         if fault is not None:
-            raise not_finite(self.current_epoch, fault, self._optimizer.param_groups[0]["lr"])
+            epoch, rate = self.current_epoch, self._optimizer.param_groups[0]["lr"]
+            kept = f"best.ckpt and last.ckpt are of the {epoch} before" if epoch else "there is no earlier one"
+            raise UserError(
+                f"epoch {epoch + 1}, batch {fault.step}: the {fault.what} is {fault.value} at learning rate {rate:g}; "
+                f"nothing of this epoch is kept ({kept}); {LOWER}"
+            )
 
     def doing(self) -> str:
         """What it does just now, and with how large a batch, for messages."""
@@ -172,7 +177,8 @@ class BenchModule(Model, pl.LightningModule):
 
     def _order(self, loader: Any) -> np.ndarray:
         """(rows,) int64: the row numbers of a split in the order of scoring, rank after rank."""
-        return np.concatenate(gathered(row_order(loader)))
+        own = np.fromiter(chain.from_iterable(loader.batch_sampler), dtype=np.int64)
+        return np.concatenate(gathered(own))
 
     def _compute(self, split: str, order: np.ndarray) -> tuple[dict[str, float], Items]:
         """The metrics and per-example results of a pass over these rows in order; on every rank those of all ranks."""
@@ -181,7 +187,9 @@ class BenchModule(Model, pl.LightningModule):
             rows = self.trainer.datamodule.splits[split].select(order)  # type: ignore[attr-defined]
             self._metric.update(list(chain.from_iterable(gathered(self._share))), list(rows))
         scores = {name: float(value) for name, value in self._metric.compute().items()}
-        check_metrics(split, scores)
+        for name, value in scores.items():
+            if not math.isfinite(value):
+                raise UserError(f"{split}/{name} is {value}: not a score; nothing of this epoch is kept; {LOWER}")
         self.log_dict({f"{split}/{name}": value for name, value in scores.items()}, batch_size=1)
         items = self._metric.items().in_row_order(order)
         self._metric = None
@@ -191,7 +199,10 @@ class BenchModule(Model, pl.LightningModule):
 
     def on_train_epoch_start(self) -> None:
         """Seeds the generators from (seed, epoch), so that no random state has to be saved for resuming."""
-        pl.seed_everything(epoch_seed(self.seed, self.current_epoch, self.global_rank), verbose=False)
+        seed = (
+            self.seed * 1_000_003 + self.current_epoch + self.global_rank * 2_000_000_011
+        )  # all of nearby seeds differ
+        pl.seed_everything(seed % 2**32, verbose=False)
         self._losses = []
         self._tokens, self._updates = 0, self.global_step
         self._started = time.perf_counter(), device_seconds(self.device)
@@ -305,16 +316,6 @@ def _parameters(optimizer: torch.optim.Optimizer) -> list[nn.Parameter]:
 def _scales(trainer: pl.Trainer | None) -> bool:
     """Whether it scales the gradients: 16-mixed. None where a step is measured by itself."""
     return trainer is not None and getattr(trainer.precision_plugin, "scaler", None) is not None
-
-
-def epoch_seed(seed: int, epoch: int, rank: int = 0) -> int:
-    """A 32-bit seed for an epoch of a rank; epochs of nearby seeds all differ."""
-    return (seed * 1_000_003 + epoch + rank * 2_000_000_011) % 2**32
-
-
-def row_order(loader: Any) -> np.ndarray:
-    """(rows,) int64: the row numbers of a split in the order of a loader that does not shuffle."""
-    return np.fromiter(chain.from_iterable(loader.batch_sampler), dtype=np.int64)
 
 
 def device_seconds(device: torch.device) -> float:

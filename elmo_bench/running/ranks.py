@@ -76,12 +76,11 @@ def started(size: int, task: dict[str, Any], folder: Path) -> Iterator[Rank]:
 
     Args:
         size: the number of devices; with 1 nothing is started.
-        task: plain containers from which `elmo_bench.running.worker` makes the same run.
+        task: plain containers from which `running/run.py` makes the same run.
         folder: the run's work folder; what rank k prints goes to `rank<k>.log` in it.
 
     Raises:
         Interrupted: another rank was ended before this one.
-        UserError: another rank said what is wrong.
     """
     if size == 1:
         yield Rank()
@@ -113,7 +112,7 @@ def _start(rank: Rank, task: dict[str, Any], folder: Path) -> subprocess.Popen[b
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / f"rank{rank.number}.log", "wb") as log:
         process = subprocess.Popen(
-            children.python("elmo_bench.running.worker"),
+            children.python("elmo_bench.running.run"),
             stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT,
         )  # fmt: skip
     assert process.stdin is not None

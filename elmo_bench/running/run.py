@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +13,7 @@ from datasets import DatasetDict
 from hydra.utils import instantiate
 from pytorch_lightning.loggers import Logger
 
+from elmo_bench.configuration import schema
 from elmo_bench.configuration.schema import Plain, RunConfig
 from elmo_bench.embedding.tables import located
 from elmo_bench.embedding.vectors import WordsUsed, look_up
@@ -27,9 +30,10 @@ from elmo_bench.running.fit import check_machine, fit, interruptible, make_train
 from elmo_bench.running.module import BenchModule
 from elmo_bench.running.ranks import Rank
 from elmo_bench.running.record import Description, make_record
-from elmo_bench.running.tracking import Tracking, check_watched, made, tracking
-from elmo_bench.system import machine
+from elmo_bench.running.tracking import Tracking, check_watched, instantiated, tracking
+from elmo_bench.system import children, machine
 from elmo_bench.system.errors import UserError, explained
+from elmo_bench.system.terminal import console
 from elmo_bench.task import Reader
 
 IMPORTS = time.process_time()  # CPU seconds until a process can train
@@ -43,11 +47,11 @@ def checked(run: RunConfig, folder: Path) -> Tracking:
         raise UserError(f"trainer.min_epochs={fewest}: more than task.fit.epochs={most}; lower it, or raise that")
     set_up(run.trainer)
     rehearse(run.task, device)
-    callbacks = made("callbacks", run.callbacks, pl.Callback)
+    callbacks = instantiated("callbacks", run.callbacks, pl.Callback)
     check_watched(run, callbacks)
     mine = [*callbacks.values()]
     make_trainer(run.task, run.trainer, folder, mine, logger=False)  # raises for what Lightning does not take
-    return Tracking([*made("logger.more", run.logger.more, Logger, save_dir=str(folder)).values()], mine)
+    return Tracking([*instantiated("logger.more", run.logger.more, Logger, save_dir=str(folder)).values()], mine)
 
 
 def run_once(
@@ -87,7 +91,7 @@ def run_once(
 
 def follow(run: RunConfig, folder: Path, rank: Rank, vectors: Path | None = None) -> None:
     """The part of a further rank in the same run: trains and scores its share of the batches, and writes nothing."""
-    own = Tracking(callbacks=[*made("callbacks", run.callbacks, pl.Callback).values()])
+    own = Tracking(callbacks=[*instantiated("callbacks", run.callbacks, pl.Callback).values()])
     fit_and_test(run, prepare(run, vectors, rank=rank), KeepBest(folder), own, rank)
 
 
@@ -120,7 +124,7 @@ def prepare(
     if run.compile:
         module.head.compile(dynamic=True)  # type: ignore[operator]
     data = Data(run.task.batch, run.seed, reader, splits, caches)
-    data.passes = passes(run, data.pass_length)
+    data.passes = passes(run, len(data.sampler(data.lengths["train"])))
     return Prepared(module, data, words)
 
 
@@ -137,3 +141,15 @@ def fit_and_test(
     with interruptible(trainer), explained(module.doing, SMALLER):
         trainer.test(module, datamodule=data, verbose=False)
     return trainer, earlier
+
+
+def main() -> None:
+    """The process of a further device, which rank 0 starts (`ranks.started`): reads the run from standard input."""
+    task = json.load(sys.stdin)
+    children.end_with_parent(task["parent"])
+    vectors = None if task["vectors"] is None else Path(task["vectors"])
+    follow(schema.from_plain(task["config"]), Path(task["folder"]), Rank(*task["rank"]), vectors)
+
+
+if __name__ == "__main__":
+    console.report(main)

@@ -79,7 +79,7 @@ def tracking(config: RunConfig, described: Description, folder: Path, typed: Tra
 # Callbacks and loggers that were typed.
 
 
-def made(place: str, blocks: Mapping[str, Any], kind: type[T], **defaults: Any) -> dict[str, T]:
+def instantiated(place: str, blocks: Mapping[str, Any], kind: type[T], **defaults: Any) -> dict[str, T]:
     """What the blocks of callbacks or loggers name by `_target_`, in their order.
 
     Args:
@@ -87,9 +87,6 @@ def made(place: str, blocks: Mapping[str, Any], kind: type[T], **defaults: Any) 
         blocks: by any names; an empty one is left out.
         kind: the class of Lightning that each must be of.
         defaults: values for arguments that a block gives as null.
-
-    Raises:
-        UserError: a block names no such class, or arguments that it does not take.
     """
     found = {}
     for name, block in blocks.items():
@@ -111,14 +108,10 @@ def made(place: str, blocks: Mapping[str, Any], kind: type[T], **defaults: Any) 
 
 
 def check_watched(run: RunConfig, callbacks: Mapping[str, pl.Callback]) -> None:
-    """Checks what the run and its callbacks watch, before anything is prepared.
-
-    Raises:
-        UserError: a metric that is not logged; a value that EarlyStopping cannot use.
-    """
+    """Checks what the run and its callbacks watch, before anything is prepared."""
     try:
         scores = [*instantiate(run.task.metric).from_totals(defaultdict(lambda: 1))]  # whatever it counts
-    except Exception:  # a task's own code, which may want its counts by name: they can be told only from an example
+    except Exception:  # a task's own code, which may need its counts by name; only an example shows these
         scores = []
     if scores and run.task.monitor not in scores:
         raise UserError(f"task.monitor={run.task.monitor}: no such metric; {choices(run.task.monitor, scores)}")

@@ -1,4 +1,4 @@
-"""The files from which an unfinished run goes on: verified before it does, so that nothing else enters its record."""
+"""The files from which an unfinished run is resumed, verified first so that nothing else enters its record."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ import torch
 from hydra.utils import instantiate
 from torch import Tensor
 
-from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration import composing, pages
 from elmo_bench.configuration.schema import RunConfig, TaskConfig
 from elmo_bench.identity.settings import maker
 from elmo_bench.layers.cache import ActivationCache
@@ -67,9 +67,9 @@ def choose(task: str, data: Sequence[str], scale: str = "paper", number: int = 0
         task, scale; batches: lists of rows, the first the batch with the most padded words; vocabularies; of the data:
         rows of train and dev, and batches in an epoch.
     """
-    here = schema.typed(pages.compose([f"task={task}", "arm=baseline", *data]))
-    there = schema.typed(pages.compose([f"task={task}", "arm=baseline", f"scale={scale}"]))
-    if made := maker(here.scale, here.places):
+    here = composing.run_config([f"task={task}", "arm=baseline", *data])
+    there = composing.run_config([f"task={task}", "arm=baseline", f"scale={scale}"])
+    if made := maker(here.scale, here):
         made.make()
     reader = instantiate({**there.task.reader, "data": here.task.data})
     splits = reader.load()
@@ -112,7 +112,7 @@ class Case:
     def run(self) -> RunConfig:
         """The configuration of the task at the scale."""
         overrides = [f"task={self.chosen['task']}", f"arm={self.arm}", f"scale={self.chosen['scale']}", *self.data]
-        return schema.typed(pages.compose(overrides))
+        return composing.run_config(overrides)
 
     @property
     def task(self) -> TaskConfig:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration import composing
 from elmo_bench.identity.settings import Identity
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
@@ -88,4 +88,4 @@ def _cached(bilm: BiLM, sentences: list[Sentence]) -> None:
 def _points(number: int) -> None:
     arms = cycle(("baseline", "elmo"))
     for seed in range(number):
-        Identity(schema.typed(pages.compose(["task=ner", f"arm={next(arms)}", f"seed={seed}"])))
+        Identity(composing.run_config(["task=ner", f"arm={next(arms)}", f"seed={seed}"]))

@@ -17,7 +17,7 @@ from elmo_bench.bilm.pretraining.parallel import choose_device
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.run import make_recipe
 from elmo_bench.bilm.pretraining.trainer import Trainer
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import composing
 from elmo_bench.nn.numerics import bfloat16_pays
 from elmo_bench.speed.bound import best_product, encoder_flops, lstm_flops
 from elmo_bench.speed.inputs import read_sentences
@@ -87,7 +87,7 @@ def measured(
     overrides = [f"pretrain={page}", "root=."]
     if page in ("small", "medium", "original"):  # one GPU's rows, and a list of words in place of a billion tokens
         overrides += ["recipe.rows=128", "recipe.vocabulary=65536", f"+recipe.words={VOCABULARY}"]
-    recipe = make_recipe(pages.compose(overrides, "pretrain").recipe)
+    recipe = make_recipe(composing.compose(overrides, "pretrain").recipe)
     if recipe.bfloat16 and not bfloat16_pays(place):
         recipe = recipe.model_copy(update={"bfloat16": False})
     found = speed(recipe, sentences, updates, place, compile)

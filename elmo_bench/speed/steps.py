@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration import composing
 from elmo_bench.running.module import BenchModule
 from elmo_bench.speed import cases
 from elmo_bench.speed.bound import best_product
@@ -82,7 +82,7 @@ def measured(task: str, data_root: str, number: int) -> dict[str, Any]:
     keep_freed_memory()
     torch.set_num_threads(1)
     data = ["scale=open", f"data_root={data_root}"]
-    options = schema.typed(pages.compose(["task=ner", "arm=baseline", *data])).scale.options
+    options = composing.run_config(["task=ner", "arm=baseline", *data]).scale.options
     assert options is not None
     source = RandomLayers(2 * json_text.read(options)["lstm"]["projection_dim"])
     return {"task": task, **on_one_core(Case(cases.choose(task, data, "open", number), "elmo", source, data))}

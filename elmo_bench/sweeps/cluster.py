@@ -1,13 +1,13 @@
 """Slurm: what a job is asked for, the queue, submitting through submitit, and what a job does.
 
-Nothing here needs Slurm's accounting: what has become of a job that left the queue is told by its run's record and log.
-What follows if a run's job does not come to its end:
+Nothing here needs Slurm's accounting: the run's record and log show what happened to a job that left the queue. What
+follows if a run's job does not finish:
 
 - A pre-emption or a coming time limit (SIGUSR2): the job is queued again in its place, under its own id.
 - Anything else that ends it, such as SIGKILL, a failed node or `scancel`: its successor starts. The first line of every
   job's script queues one (`start.sh`); Slurm drops it (`afternotok`) when the job ends well.
 
-Either way the run goes on from its last epoch. It is started `attempts` times in all. The training is a process of its
+Either way the run resumes from its last epoch. It is started at most `attempts` times. The training is a process of its
 own, as on one machine, and ignores Slurm's signals, which reach every process of a job: submitit alone decides what
 follows, and until then the training goes on.
 """
@@ -75,11 +75,7 @@ class ClusterSettings(Keys):
 
 
 def settings(name: str, changes: Sequence[str] = ()) -> ClusterSettings:
-    """The settings of a configuration file.
-
-    Raises:
-        UserError: there is no such configuration file, a key that it does not know, or a value of another type.
-    """
+    """The settings of a configuration file."""
     known, path = places.named("cluster"), places.page("cluster", name)
     if name not in known:
         raise UserError(f"on={name}: there is no such file in conf/cluster; {console.choices(name, ['local', *known])}")
@@ -136,12 +132,12 @@ class QueuedRun:
 
 @dataclass(frozen=True)
 class Preparation:
-    """The job that makes what the runs of a task read. It has no successor: what it has not made, the runs make."""
+    """The job that makes the files that the runs of a task read. It has no successor: the runs make what is missing."""
 
     command: Sequence[str]
 
     def __call__(self) -> None:
-        """Runs the command, which ends with this process. Errors for the user to mend are said by the runs.
+        """Runs the command, which ends with this process. Errors that the user can correct are reported by the runs.
 
         Raises:
             RuntimeError: another start may mend what ended it.
@@ -158,7 +154,7 @@ class Preparation:
             raise RuntimeError(f"ended with status {status}")
 
     def checkpoint(self) -> DelayedSubmission | None:
-        """What submitit runs when the job is queued again: it goes on where it stopped."""
+        """What submitit runs when the job is queued again: it continues where it stopped."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self)
@@ -169,9 +165,9 @@ class Attempt(Preparation):
     """One start of a run.
 
     Attributes:
-        command: that trains it, or goes on with it.
+        command: that trains it, or resumes it.
         run: the run.
-        attempts: how often it is started in all.
+        attempts: how often it is started at most.
     """
 
     run: QueuedRun
@@ -181,7 +177,7 @@ class Attempt(Preparation):
         """Trains the run to its end.
 
         Raises:
-            RuntimeError: it did not come to its end; the successor starts.
+            RuntimeError: it did not finish; the successor starts.
         """
         if store.is_finished(self.run.record) or (self.run.folder / CANCELLED).exists():
             return
@@ -245,9 +241,6 @@ def submit(
         folder: on a file system that all nodes share.
         job: what each job needs.
         after: what they wait for, as "afterany:12".
-
-    Raises:
-        UserError: Slurm refuses them, or is not there.
     """
     try:
         import submitit

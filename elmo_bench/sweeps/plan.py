@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from omegaconf import OmegaConf
 
-from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration.composing import compose, run_config, validated
 from elmo_bench.configuration.schema import RunConfig
-from elmo_bench.identity.arms import variant
-from elmo_bench.identity.missing import check_files
+from elmo_bench.identity.missing import check_files, missing_files
 from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
-from elmo_bench.records.record import Record
-from elmo_bench.records.run_names import label, run_name
+from elmo_bench.records.record import Record, label, run_name
 from elmo_bench.records.times import in_time, making, on_one_processor, start, typical
-from elmo_bench.sweeps.pages import points, seeds_of
-from elmo_bench.sweeps.request import SweepRequest
+from elmo_bench.sweeps.request import SweepRequest, points, seed_of
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.machine import processor
@@ -39,7 +37,7 @@ class Point(NamedTuple):
     overrides: tuple[str, ...]
 
 
-class Planned(NamedTuple):
+class PlannedRun(NamedTuple):
     """A point that can be run: its configuration, and the names of its record and of its group."""
 
     point: Point
@@ -50,12 +48,13 @@ class Planned(NamedTuple):
     @property
     def title(self) -> str:
         """The run in words."""
-        arm = label(self.config.elmo.where, variant(self.config))
+        arm = label(self.config.elmo.where, self.config.variant)
         return run_name(self.config.task.name, self.config.scale.name, arm, self.config.seed)
 
 
-class Plan(NamedTuple):
-    """All runs that are asked for.
+@dataclass
+class Plan:
+    """All runs that are asked for, and what becomes of them.
 
     Attributes:
         runs: in the sweep's order, each once: without ELMo, the points of all biLMs are one run. Those with less than a
@@ -63,13 +62,17 @@ class Plan(NamedTuple):
         errors: why the other points cannot be run.
         records: by the name of the run, of all runs at this scale: the table has rows of other tasks, too.
         refused: the errors of tasks whose points cannot be listed.
+        failed, impossible: why runs failed when they were trained, or cannot exist (`SweepTable.impossible`).
     """
 
     request: SweepRequest
-    runs: list[Planned]
-    errors: Mapping[Point, Exception]
-    records: Mapping[str, Record]
+    runs: list[PlannedRun]
+    errors: dict[Point, Exception]
+    records: dict[str, Record]
     refused: list[Exception]
+    failed: dict[Point, Exception] = field(default_factory=dict)
+    impossible: dict[Point, Exception] = field(default_factory=dict)
+    shown: set[str] = field(default_factory=set)  # the errors
 
     @property
     def config(self) -> RunConfig:
@@ -79,25 +82,58 @@ class Plan(NamedTuple):
     @property
     def asked(self) -> dict[str, set[str]]:
         """By task the groups of its runs; without a task that has errors, unless files tell its runs from others."""
-        failed = set() if self.request.has_files else {point.task for point in self.errors}
-        tasks = {each.point.task for each in self.runs} - failed
-        return {task: {each.group for each in self.runs if each.point.task == task} for task in tasks}
+        wrong = set() if self.request.has_files else {point.task for point in self.errors}
+        groups = defaultdict(set)
+        for each in self.runs:
+            if each.point.task not in wrong:
+                groups[each.point.task].add(each.group)
+        return groups
 
     @property
-    def new(self) -> list[Planned]:
+    def new(self) -> list[PlannedRun]:
         """The runs to train."""
         finished = {run for run, record in self.records.items() if record.path and store.is_finished(record.path)}
         return [each for each in self.runs if each.run not in finished or each.config.force]
 
-    def cost(self, new: Sequence[Planned]) -> str:
-        """How many runs are to be trained and, from recorded runs of their tasks and arms, how long they compute.
+    @property
+    def recorded(self) -> list[Record]:
+        """The records of the runs that have one and did not fail."""
+        there = [each for each in self.runs if each.run in self.records and each.point not in self.failed]
+        return [self.records[each.run] for each in there]
 
-        Raises:
-            UserError: a reference run that cannot be read.
-        """
+    def show(self, error: Exception, title: str = "") -> Exception:
+        """Shows an error with the name of its run, unless an equal one has been shown; returns it as it is shown."""
+        text = console.explain(error) or ""
+        shown = UserError(f"{text} ({title})") if title and not text.startswith(title) else error
+        if text not in self.shown:
+            self.shown.add(text)
+            console.show(shown)
+        return shown
+
+    def raise_first(self) -> None:
+        """Raises the first error, if there is one; all have been shown."""
+        for error in (*self.refused, *self.errors.values(), *self.failed.values()):
+            raise error
+
+    def counts(self, recorded: int) -> str:
+        """How many runs are recorded, and how many have failed."""
+        failed = len(self.errors) + len(self.failed)
+        every = len(self.runs) + len(self.errors) - len(self.impossible)
+        return f"{recorded} of {every} runs are recorded" + (f", {failed} failed" if failed else "")
+
+    def line(self) -> str:
+        """How many points are recorded, failed and missing, and the command that goes on."""
+        recorded = len(self.recorded)
+        missing = len(self.runs) - len(self.impossible) - recorded - len(self.failed)
+        unfinished = missing or self.failed or self.errors or self.refused
+        goes_on = f"; to go on: {self.request.command()}" if unfinished else ""
+        return f"{self.request.sweep}: {self.counts(recorded)}{f', {missing} missing' * bool(missing)}{goes_on}"
+
+    def cost(self, new: Sequence[PlannedRun]) -> str:
+        """How many runs are to be trained and, from recorded runs of their tasks and arms, how long they compute."""
         counted = Counter((each.config.task.name, each.config.arm) for each in new)
         total, unknown, prepared = 0.0, 0, False
-        known = store.whole([*self.records.values()]), [*store.read_all(places.RECORDED, self.request.scale)]
+        known = store.full_runs([*self.records.values()]), [*store.read_all(places.RECORDED, self.request.scale)]
         here = processor()
         for kind, number in counted.items():
             alike = ([record for record in there if (record.task, record.arm) == kind] for there in known)
@@ -118,85 +154,73 @@ class Plan(NamedTuple):
 
 
 def plan(request: SweepRequest) -> Plan:
-    """Composes every run.
-
-    Raises:
-        UserError: no point can be listed, or a record of this scale cannot be read.
-    """
+    """Composes every run; errors of some of them are shown."""
+    request.check()
     listed: list[Point] = []
     refused: list[Exception] = []
     for task in request.tasks:
         try:
             listed += _points(request, task)
         except Exception as error:
-            refused.append(_mendable(error))
+            refused.append(_correctable(error))
     if not listed:
         for error in {console.explain(error): error for error in reversed(refused)}.values():  # each once
             console.show(error)
         raise refused[0]
     runs, errors = _planned(listed)
-    known = records(request, runs)
-    return Plan(request, _possible(runs, known), errors, known, refused)
+    known = read_records(request, runs)
+    found = Plan(request, _large_enough(runs, known), errors, known, refused)
+    for error in (*refused, *errors.values()):
+        found.show(error)
+    return found
 
 
-def records(request: SweepRequest, runs: Iterable[Planned]) -> dict[str, Record]:
-    """All records at the scale, by the name of the run. Raises `UserError` for one that cannot be read."""
+def read_records(request: SweepRequest, runs: Iterable[PlannedRun]) -> dict[str, Record]:
+    """All records at the scale, by the name of the run."""
     roots = {each.config.results_root for each in runs}
     return {record.run: record for root in roots for record in store.read_all(root, request.scale)}
 
 
 def _points(request: SweepRequest, task: str) -> list[Point]:
     seeds = None if request.seeds is None else range(1, request.seeds + 1)
-    chosen, listed = request.chosen(task), []
-    for values in points(request.sweep, chosen, seeds, request.instead):
+    instead, listed = request.instead, []
+    chosen = [f"task={task}", f"scale={request.scale}", *(one for one in request.overrides if one not in instead)]
+    for values in points(request.sweep, chosen, seeds, instead):
         setting = tuple(value.lstrip("+") for value in values if not value.startswith("seed="))
-        (seed,) = seeds_of(values) or [1]
-        listed.append(Point(task, setting, seed, (f"+sweep={request.sweep}", *chosen, *values)))
+        listed.append(Point(task, setting, seed_of(values), (f"+sweep={request.sweep}", *chosen, *values)))
     return listed
 
 
-def _planned(listed: Sequence[Point]) -> tuple[list[Planned], dict[Point, Exception]]:
-    """The runs that can be composed and lack no file; of the other points, the errors."""
-    settings: dict[tuple, list[Point]] = {}  # the points of each, which differ in their seed
+def _planned(listed: Sequence[Point]) -> tuple[list[PlannedRun], dict[Point, Exception]]:
+    """The runs that can be composed and lack no file; of the other points, the errors.
+
+    All runs of a task that lack files have one error, which names everything that is missing.
+    """
+    settings = defaultdict(list)  # the points of each, which differ in their seed
     for point in listed:
-        settings.setdefault((point.task, point.setting), []).append(point)
-    configs: dict[Point, list[RunConfig]] = {}  # by the first of them
+        settings[point.task, point.setting].append(point)
+    planned: dict[Point, PlannedRun] = {}
     errors: dict[Point, Exception] = {}
-    planned: dict[Point, Planned] = {}
+    lacking: dict[str, dict[Point, RunConfig]] = defaultdict(dict)
     for alike in settings.values():
         try:
-            configs[alike[0]] = _configs(alike)
+            configs = _configs(alike)
+            if missing_files(configs[0]):
+                lacking[alike[0].task] |= zip(alike, configs, strict=True)
+            else:
+                planned |= zip(alike, _named(alike, configs), strict=True)
         except Exception as error:
-            errors |= dict.fromkeys(alike, _mendable(error))
-    lacking = _lacking({first: each[0] for first, each in configs.items()})
-    for alike in settings.values():
-        if alike[0] in lacking:
-            errors |= dict.fromkeys(alike, lacking[alike[0]])
-        elif alike[0] in configs:
-            try:
-                planned |= _named(alike, configs[alike[0]])
-            except Exception as error:
-                errors |= dict.fromkeys(alike, _mendable(error))
-    runs: dict[str, Planned] = {}
+            errors |= dict.fromkeys(alike, _correctable(error))
+    for configs in lacking.values():
+        try:
+            check_files(*configs.values())
+        except UserError as error:
+            errors |= dict.fromkeys(configs, error)
+    runs: dict[str, PlannedRun] = {}
     for point in listed:
         if point in planned:
             runs.setdefault(planned[point].run, planned[point])
     return [*runs.values()], errors
-
-
-def _possible(runs: Sequence[Planned], known: Mapping[str, Record]) -> list[Planned]:
-    """Leaves out runs whose fraction of the data is less than a batch, as a recorded run on all data shows."""
-    whole = {_on_all(each): known[each.run] for each in runs if each.config.fraction == 1 and each.run in known}
-    return [
-        each
-        for each in runs
-        if each.run in known or not (there := whole.get(_on_all(each))) or there.fills_batch(each.config.fraction)
-    ]
-
-
-def _on_all(run: Planned) -> tuple[str, ...]:
-    """The settings of a run without the fraction, as a key."""
-    return (run.point.task, *(value for value in run.point.setting if not value.startswith("fraction=")))
 
 
 def _configs(points: Sequence[Point]) -> list[RunConfig]:
@@ -204,48 +228,40 @@ def _configs(points: Sequence[Point]) -> list[RunConfig]:
 
     Where a configuration file or an override has `${seed}` somewhere, all are.
     """
-    cfg = pages.compose(points[0].overrides)
-    first = schema.typed(cfg)
-    if "${seed}" in str(OmegaConf.to_container(cfg, resolve=False)):
-        return [first, *(schema.typed(pages.compose(point.overrides)) for point in points[1:])]
-    return [first.model_copy(update={"seed": point.seed}) for point in points]
+    first = compose(points[0].overrides)
+    if "${seed}" in str(OmegaConf.to_container(first, resolve=False)):
+        return [run_config(point.overrides) for point in points]
+    run = validated(first)
+    return [run.model_copy(update={"seed": point.seed}) for point in points]
 
 
-def _is_seed_of(other: RunConfig, first: RunConfig) -> bool:
-    """Whether two runs differ in their seed alone."""
-    return first.model_copy(update={"seed": other.seed}) == other
-
-
-def _named(points: Sequence[Point], configs: Sequence[RunConfig]) -> dict[Point, Planned]:
+def _named(points: Sequence[Point], configs: Sequence[RunConfig]) -> list[PlannedRun]:
     """The points with the names of their runs; settings are computed once for runs that differ only in the seed."""
-    first = Identity(configs[0])
-    if _is_seed_of(configs[-1], configs[0]):
-        names = [(first.with_seed(config.seed), first.group) for config in configs]
-    else:
-        names = [(each.run, each.group) for each in map(Identity, configs)]
-    return {point: Planned(point, config, *of) for point, config, of in zip(points, configs, names, strict=True)}
+    first, found = Identity(configs[0]), []
+    for point, config in zip(points, configs, strict=True):
+        alike = config == configs[0].model_copy(update={"seed": config.seed})
+        identity = first if alike else Identity(config)
+        found.append(PlannedRun(point, config, identity.with_seed(config.seed), identity.group))
+    return found
 
 
-def _lacking(configs: Mapping[Point, RunConfig]) -> dict[Point, Exception]:
-    """One error for all runs of a task that lack files, so that all that is missing is named at once."""
-    errors: dict[Point, Exception] = {}
-    for task in dict.fromkeys(point.task for point in configs):
-        lacking = [point for point in configs if point.task == task and _lack(configs[point])]
-        if error := _lack(*(configs[point] for point in lacking)):
-            errors |= dict.fromkeys(lacking, error)
-    return errors
+def _large_enough(runs: Sequence[PlannedRun], known: dict[str, Record]) -> list[PlannedRun]:
+    """Leaves out runs whose fraction of the data is less than a batch, as a recorded run on all data shows."""
+    rest = [(each.point.task, *(one for one in each.point.setting if not one.startswith("fraction="))) for each in runs]
+    on_all = {
+        key: known[each.run]
+        for each, key in zip(runs, rest, strict=True)
+        if each.config.fraction == 1 and each.run in known
+    }
+    return [
+        each
+        for each, key in zip(runs, rest, strict=True)
+        if each.run in known or key not in on_all or on_all[key].fills_batch(each.config.fraction)
+    ]
 
 
-def _lack(*runs: RunConfig) -> UserError | None:
-    try:
-        check_files(*runs)
-    except UserError as error:
-        return error
-    return None
-
-
-def _mendable(error: Exception) -> Exception:
-    """The error, if a user can mend it; else it is raised."""
+def _correctable(error: Exception) -> Exception:
+    """The error, if a user can correct it; else it is raised."""
     if console.explain(error) is None:
         raise error
     return error

@@ -1,4 +1,4 @@
-"""The runs of a sweep as jobs of a cluster: submitting them, how far they are, ending them.
+"""The runs of a sweep as jobs of a cluster: submitting them, their status, cancelling them.
 
 A submission has a folder, results/own/work/cluster/<time>: `submission.json`, a journal for each run, and the logs.
 """
@@ -14,12 +14,11 @@ from elmo_bench.records import store
 from elmo_bench.running.unfinished import start_anew
 from elmo_bench.sweeps import cluster, local
 from elmo_bench.sweeps.cluster import CANCELLED, RUNS, Attempt, ClusterSettings, Preparation, Queued, QueuedRun
-from elmo_bench.sweeps.plan import Plan, Planned
+from elmo_bench.sweeps.plan import Plan, PlannedRun
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.storage.locks import held
-from elmo_bench.system.terminal import console
 from elmo_bench.text.source import of_hub
 
 FILE = "submission.json"
@@ -48,13 +47,9 @@ def submit(plan: Plan) -> None:
 
     First a job for each task and biLM that makes what the runs read, then one job array that waits for the end of
     these. If such a job is killed, the first run that needs its files makes them.
-
-    Raises:
-        UserError: Slurm refuses, or another process is submitting.
     """
-    refused = (*plan.refused, *plan.errors.values())
-    for error in dict.fromkeys(refused):
-        console.show(error)
+    from hydra.utils import instantiate
+
     if plan.runs:
         root, asked = Path(plan.config.results_root).absolute(), plan.request
         with held(cluster_folder(root), "another process is submitting runs; wait for it"):
@@ -63,15 +58,17 @@ def submit(plan: Plan) -> None:
             recorded, waiting = len(plan.runs) - len(plan.new), len(plan.new) - len(new)
             if new:
                 print(plan.cost(new), flush=True)
-                _fetch(new)
+                # Gets the data of the hub here, where there is a network; the nodes may have none.
+                for run in {each.point.task: each.config for each in reversed(new)}.values():
+                    if of_hub(run.task.data or {}) and not run.scale.maker:
+                        instantiate(run.task.reader).load()
                 _queue(plan, new, root, settings)
         counts = f"{recorded} recorded, {waiting} queued before, {len(new)} queued now"
         print(f"{asked.sweep}: {counts}; elmo-bench queue shows how far they are", flush=True)
-    for error in refused:
-        raise error
+    plan.raise_first()
 
 
-def _queue(plan: Plan, new: Sequence[Planned], root: Path, settings: ClusterSettings) -> None:
+def _queue(plan: Plan, new: Sequence[PlannedRun], root: Path, settings: ClusterSettings) -> None:
     folder = cluster_folder(root) / f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
     folder.mkdir()
     preparing = [Preparation([*local.PREPARE, *each.point.overrides]) for each in _preparing(new)]
@@ -97,28 +94,19 @@ def _queue(plan: Plan, new: Sequence[Planned], root: Path, settings: ClusterSett
     for run, queued in zip(runs, jobs, strict=True):
         run.queued(queued)
     title = f"{plan.request.sweep} {','.join(plan.request.tasks)} {plan.request.scale}"
-    told = {run.name: {"title": run.title, "record": str(run.record)} for run in runs}
-    write_text(folder / FILE, json_text.dumps({"sweep": title, "runs": told, "prepare": prepare}, indent=1))
+    stored = {run.name: {"title": run.title, "record": str(run.record)} for run in runs}
+    write_text(folder / FILE, json_text.dumps({"sweep": title, "runs": stored, "prepare": prepare}, indent=1))
 
 
-def _preparing(new: Sequence[Planned]) -> list[Planned]:
+def _preparing(new: Sequence[PlannedRun]) -> list[PlannedRun]:
     """One run for each task and source of layers: the one on most data, of which the others read a part."""
-    largest: dict[str, Planned] = {}
+    largest: dict[str, PlannedRun] = {}
     for each in sorted(new, key=lambda each: each.config.fraction):
         layers = None if each.config.baseline else each.config.bilm
         text = each.config.vectors if each.config.trains_vectors else None
         largest[repr((each.point.task, layers, text))] = each
     needed = {each.point.task for each in largest.values() if not each.config.baseline}
     return [each for each in largest.values() if not each.config.baseline or each.point.task not in needed]
-
-
-def _fetch(new: Sequence[Planned]) -> None:
-    """Gets the data of the hub here, where there is a network; the nodes may have none."""
-    from hydra.utils import instantiate
-
-    for run in {each.point.task: each.config for each in reversed(new)}.values():
-        if of_hub(run.task.data or {}) and not run.scale.maker:
-            instantiate(run.task.reader).load()
 
 
 def cluster_folder(results_root: Path) -> Path:

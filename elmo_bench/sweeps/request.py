@@ -1,25 +1,25 @@
-"""What `sweep` and `reproduce` are asked for on the command line."""
+"""Sweeps: files in conf/sweep/, each a table or figure of the paper as the overrides of its runs."""
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from elmo_bench.configuration import pages, tables
-from elmo_bench.configuration.tables import Setting, SweepTable
-from elmo_bench.identity.settings import relative
+from omegaconf import DictConfig, OmegaConf
+
+from elmo_bench.configuration import tables
+from elmo_bench.configuration.composing import DATA, PLACES, compose, matters, parse, run_config
+from elmo_bench.configuration.keys import flat, relative
+from elmo_bench.configuration.pages import read
+from elmo_bench.configuration.tables import Setting, SweepTable, changes_results
 from elmo_bench.records import frame
-from elmo_bench.sweeps import pages as sweeps
+from elmo_bench.records.frame import normal
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-
-CLUSTER = "cluster."  # keys of a file in conf/cluster/
-# Overrides that say where and how something is run; no result depends on them.
-AROUND = {
-    "data_root", "models_root", "vectors_root", "cache_root", "results_root", "trainer", "trainer.accelerator",
-    "trainer.threads", "trainer.progress", "logger", "launcher", "sweeper", "compile", "force", "debug",
-}  # fmt: skip
+from elmo_bench.system.terminal import console
 
 
 class SweepRequest(NamedTuple):
@@ -32,10 +32,9 @@ class SweepRequest(NamedTuple):
         seeds: the seeds from 1 to this number; None: those of the file.
         jobs: how many runs at a time; None: as many as the machine allows.
         run: whether runs without a record are trained.
-        recorded: whether only the reference runs are shown.
+        overrides: for every run.
         on: local, or a file in conf/cluster/.
         cluster: changes to the file of `on`.
-        overrides: for every run.
     """
 
     sweep: str
@@ -44,7 +43,6 @@ class SweepRequest(NamedTuple):
     seeds: int | None = None
     jobs: int | None = None
     run: bool = True
-    recorded: bool = False
     overrides: Sequence[str] = ()
     on: str = "local"
     cluster: Sequence[str] = ()
@@ -59,134 +57,155 @@ class SweepRequest(NamedTuple):
         """Those asked for, or those of the sweep's file."""
         if self.seeds is not None:
             return list(range(1, self.seeds + 1))
-        points = sweeps.points(self.sweep, [f"scale={self.scale}"])
-        return sorted({seed for point in points for seed in sweeps.seeds_of(point)}) or [1]
+        return sorted({seed_of(point) for point in points(self.sweep, [f"scale={self.scale}"])}) or [1]
 
     @property
     def changes(self) -> list[str]:
         """The overrides that results depend on; of a path, its last part."""
-        pairs = [one.partition("=") for one in self.overrides]
-        return [f"{key}={relative(value)}" for key, _, value in pairs if not _around(key)]
+        pairs = [one.partition("=") for one in self.overrides if changes_results(one)]
+        return [f"{key}={relative(value)}" for key, _, value in pairs]
 
     @property
     def has_files(self) -> bool:
         """Whether these overrides name files of data or of word vectors, of which a setting says nothing."""
-        return any(sweeps.is_file(one.partition("=")[0]) for one in self.overrides)
+        return any(is_file(one.partition("=")[0]) for one in self.overrides)
 
     def setting(self, task: str) -> Setting:
         """What these overrides make of all runs of a task, but for those that replace values of the sweep's file."""
-        further = [one for one in self.overrides if not _around(one.partition("=")[0]) and one not in self.instead]
-        return sweeps.made(further, task, self.scale) if further else {}
-
-    def chosen(self, task: str) -> list[str]:
-        """The overrides that all runs of a task have."""
-        instead = self.instead
-        return [f"task={task}", f"scale={self.scale}", *(one for one in self.overrides if one not in instead)]
+        further = [one for one in self.overrides if changes_results(one) and one not in self.instead]
+        return recorded_setting(further, task, self.scale) if further else {}
 
     @property
     def instead(self) -> list[str]:
         """The overrides that replace values of the sweep's file."""
-        varied = sweeps.varied(self.sweep)
+        varied = {str(key).lstrip("+") for key in _params(self.sweep)}
         return [one for one in self.overrides if one.lstrip("+").partition("=")[0] in varied]
 
-    def command(self) -> str:
-        """The command that runs what is missing, with the same roots and folders."""
-        jobs = [f"jobs={self.jobs}"] if self.jobs else []
-        whole = len(self.tasks) > 1 and self.tasks == _tasks("all", self.table, self.scale)
-        return self._command("all" if whole else ",".join(self.tasks), [*jobs, *self.overrides])
+    def command(self, task: str | None = None) -> str:
+        """The command that runs what is missing, with the same roots and folders.
 
-    def command_for(self, task: str) -> str:
-        """The same for one task, without what no result depends on."""
-        keys = {one: one.partition("=")[0] for one in self.overrides}
-        return self._command(task, [one for one, key in keys.items() if key.endswith("_root") or not _around(key)])
+        For one task alone, it leaves out what no result depends on.
+        """
+        own, tasks = places.own(), [task] if task else self.tasks
+        if len(tasks) > 1 and tasks == self.table.all_tasks(self.scale):
+            tasks = ["all"]
+        given = [f"+sweep={self.sweep}", f"task={','.join(tasks)}", f"scale={self.scale}"]
+        given += [f"seeds={self.seeds}"] if self.seeds else []
+        given += [f"jobs={self.jobs}"] if self.jobs and not task else []
+        for one in self.overrides:
+            if not task or one.partition("=")[0].endswith("_root") or changes_results(one):
+                given.append(one)
+        return shlex.join(["elmo-bench", "sweep", *given, *(["-cd", str(own)] if own else [])])
 
-    def _command(self, task: str, others: Sequence[str]) -> str:
-        seeds = [f"seeds={self.seeds}"] if self.seeds else []
-        folder = ["-cd", str(there)] if (there := places.own()) else []
-        own = [f"+sweep={self.sweep}", f"task={task}", f"scale={self.scale}"]
-        return shlex.join(["elmo-bench", "sweep", *own, *seeds, *others, *folder])
+    def check(self) -> None:
+        """Checks that its page's table shows its runs, and that these are what the overrides ask for."""
+        page = places.page("sweep", self.sweep)
+        if files := [*filter(is_file, sorted(str(key).lstrip("+") for key in _params(self.sweep)))]:
+            raise UserError(
+                f"{', '.join(files)}: a table does not tell files apart; give one to each of several sweeps", page
+            )
+        every = [setting(point) for point in points(self.sweep, [f"scale={self.scale}"], [1])]
+        normalised = [normal(each, self.scale) for each in every]
+        for each in self.table.settings:
+            if normal(each, self.scale) not in normalised:
+                known = ", ".join(map(frame.in_words, normalised))
+                message = f"table: no run of the sweep has {frame.in_words(each)}; its runs have: {known}"
+                raise UserError(message, page)
+        within = {key for each in every if each.get("elmo.where") != "none" for key in each}
+        for one in self.overrides:
+            if (key := one.lstrip("+").partition("=")[0]) in within and one not in self.instead:
+                only = "elmo-bench train makes a run with another value"
+                raise UserError(f"{one}: the sweep {self.sweep} sets {key} in its runs itself; {only}")
 
 
-def _around(key: str) -> bool:
-    return key in AROUND or key.lstrip("+").startswith("logger.")
+# The points of a sweep.
 
 
-def of(given: Mapping[str, Any], overrides: Sequence[str], sweep: str | None = None) -> SweepRequest:
-    """What the arguments of a command ask for.
+def points(
+    sweep: str, overrides: Sequence[str] = (), seeds: Iterable[int] | None = None, instead: Sequence[str] = ()
+) -> list[list[str]]:
+    """The overrides of every run of a sweep, in Hydra's order: the last parameter varies fastest; then `also`.
 
     Args:
-        given: the command's own arguments, parsed.
-        overrides: all others.
-        sweep: for a command that has only this one.
-
-    Raises:
-        UserError: an argument without "=", an unknown sweep or task, or one that the sweep is not for.
+        sweep: file in conf/sweep/.
+        overrides: choose task and scale, to which the configuration file may refer.
+        seeds: instead of those in the configuration file.
+        instead: other values of keys that the configuration file varies, as "vectors=random,text".
     """
-    _check(overrides)
-    name = sweep or given["sweep"]
-    if not name:
-        named = next((one for one in overrides if one.startswith("name=")), "name=...")  # as `make sweep` has it
-        problem = f"missing argument {named.replace('name', '+sweep', 1)}"
-        raise UserError(f"{problem}; choose from {', '.join(tables.sweeps())}")
-    table, scale = tables.table(name), given["scale"] or "mini"
-    tasks = _tasks(given["task"] or (table.tasks or ["ner"])[0], table, scale)
-    for task in tasks:
-        table.check_offered(name, task, scale)
-    _check_columns(name, scale)
-    cluster = [one.removeprefix(CLUSTER) for one in overrides if one.startswith(CLUSTER)]
-    others = [one for one in overrides if not one.startswith(CLUSTER)]
-    on = given.get("on") or "local"
-    if cluster and on == "local":
-        raise UserError(f"{CLUSTER}{cluster[0]}: only with on=slurm or another file in conf/cluster")
-    flags = given.get("run", True), given.get("recorded", False)
-    request = SweepRequest(name, tasks, scale, given["seeds"], given["jobs"], *flags, others, on, cluster)
-    _check_blocks(request)
-    return request
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+
+    params = _params(sweep)
+    if any(OmegaConf.is_interpolation(params, str(key)) for key in params):
+        params._set_parent(compose(overrides))  # its interpolations are those of the run
+    values: dict[str, Any] = OmegaConf.to_container(params, resolve=True)  # type: ignore[assignment]
+    for key, _, value in (one.lstrip("+").partition("=") for one in instead):
+        values = {name: value if name.lstrip("+") == key else given for name, given in values.items()}
+    if seeds is not None:
+        values["seed"] = ",".join(map(str, seeds))
+    seeded = {"seed": values["seed"]} if "seed" in values else {}
+    products = [values, *({**each, **seeded} for each in tables.table(sweep).also)]
+    parsed = ([parse(f"{key}={value}") for key, value in product.items()] for product in products)
+    batches = (BasicSweeper.split_arguments(each, max_batch_size=None) for each in parsed)
+    return [point for (batch,) in batches for point in batch]
 
 
-def _tasks(task: str, table: SweepTable, scale: str) -> list[str]:
-    """The tasks that are asked for, by commas; all: those that the sweep is for and that offer the scale."""
-    if task != "all":
-        return tables.in_order({pages.page(each).stem for each in task.split(",")})
-    offered = [each for each in table.tasks or pages.tasks() if scale in pages.scales(each)]
-    if not offered:
-        raise UserError(f"no task offers scale={scale}")
-    return tables.in_order(offered)
+def _params(sweep: str) -> DictConfig:
+    """The keys that a sweep's file varies, with their values in Hydra's syntax."""
+    path = places.page("sweep", sweep)
+    found = OmegaConf.select(read(path), "hydra.sweeper.params")
+    for key in found or ():
+        if OmegaConf.is_list(found._get_node(key)):
+            written = ",".join(map(str, found[key]))
+            raise UserError(f"{key}: several values are written as on the command line, {key}: {written}", path)
+    return OmegaConf.create(OmegaConf.to_container(found) if found else {})  # type: ignore[return-value]
 
 
-def _check_columns(sweep: str, scale: str) -> None:
-    """Raises `UserError` for a page that varies files, or has a row or column that shows none of the sweep's runs."""
-    if files := [*filter(sweeps.is_file, sorted(sweeps.varied(sweep)))]:
-        message = f"{', '.join(files)}: a table does not tell files apart; give one to each of several sweeps"
-        raise UserError(message, places.page("sweep", sweep))
-    made = sweeps.settings(sweep, scale)
-    for setting in tables.table(sweep).settings:
-        if frame.normal(setting, scale) not in made:
-            known = ", ".join(map(frame.in_words, made))
-            message = f"table: no run of the sweep has {frame.in_words(setting)}; its runs have: {known}"
-            raise UserError(message, places.page("sweep", sweep))
+def seed_of(point: Iterable[str]) -> int:
+    """The seed of a run, by its overrides; 1 if they give none."""
+    return next((int(one.removeprefix("seed=")) for one in point if one.startswith("seed=")), 1)
 
 
-def _check_blocks(request: SweepRequest) -> None:
-    """Raises `UserError` for an override that runs of the sweep would pass over, as a block of its file has the key."""
-    points = [sweeps.setting(point) for point in sweeps.points(request.sweep, [f"scale={request.scale}"], [1])]
-    within = {key for point in points if point.get("elmo.where") != "none" for key in point}
-    for one in request.overrides:
-        if (key := one.lstrip("+").partition("=")[0]) in within and one not in request.instead:
-            raise UserError(
-                f"{one}: the sweep {request.sweep} sets {key} in its runs itself; elmo-bench train makes one otherwise"
-            )
+# Settings, by which the runs of a sweep are found among records.
 
 
-def _check(overrides: Sequence[str]) -> None:
-    """Raises `UserError` for what no run of a sweep can be given."""
-    for argument in overrides:
-        key, equals, value = argument.partition("=")
-        if not equals:
-            raise UserError(f"{argument}: arguments are written key=value")
-        if key == "seed":
-            raise UserError("seed: the runs have the seeds 1 to N; give seeds=N")
-        if key.lstrip("+") == "trainer.fast_dev_run" and value.lower() not in ("false", "0"):
-            raise UserError(
-                "trainer.fast_dev_run: a smoke run leaves no record for a table; elmo-bench train makes one"
-            )
+def settings(sweep: str, scale: str, instead: Sequence[str] = ()) -> list[Setting]:
+    """The settings of the runs of a sweep, which differ in their seed alone, as its own file makes them."""
+    return [normal(setting(point), scale) for point in points(sweep, [f"scale={scale}"], [1], instead)]
+
+
+def is_file(key: str) -> bool:
+    """Whether it says where data or word vectors lie: no part of a setting."""
+    return key in DATA or re.fullmatch(r"vectors\.sets\..+\.words", key) is not None
+
+
+def setting(overrides: Iterable[str]) -> Setting:
+    """The setting that overrides make as they are typed: "elmo={layers:last}" is `elmo.layers`. Seeds and paths of
+    files are left out.
+
+    A source of layers of one's own goes by its name, which is by default that of its folder.
+    """
+    found: Setting = {}
+    for text in overrides:
+        override = parse(text)
+        found |= flat({override.key_or_group: relative(override.value())})
+    if named := found.get("bilm.name") or found.get("bilm.path"):
+        found["bilm"] = PurePath(str(named)).name
+    return {key: found[key] for key in found if found[key] != {} and not (key in PLACES or is_file(key))}
+
+
+def recorded_setting(overrides: Sequence[str], task: str, scale: str) -> Setting:
+    """The setting that overrides make of a run of a task: as typed, but with the names that its record will have.
+
+    A choice of files goes by what it gives ("vectors=paper" by the names of the vectors), and what no result depends on
+    is left out. Of a run that cannot be composed, as its task has no such key, it is the setting as typed.
+    """
+    typed = setting(overrides)
+    try:
+        run = run_config([f"task={task}", f"scale={scale}", *overrides])
+    except Exception as error:
+        if console.explain(error) is None:
+            raise
+        return typed
+    found = {key: value for key, value in typed.items() if matters(run, key)}
+    found |= {"vectors": run.vectors_name} if "vectors" in typed else {}
+    return found | run.variant | ({"arm": "baseline"} if run.baseline else {})

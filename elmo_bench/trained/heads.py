@@ -11,12 +11,11 @@ import io
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.configuration import pages, stored
+from elmo_bench.configuration import composing, pages, stored
 from elmo_bench.configuration.composing import ROOTS
 from elmo_bench.configuration.keys import shape, valid
 from elmo_bench.configuration.schema import Plain
 from elmo_bench.records import store
-from elmo_bench.records.record import Record
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text, outputs
@@ -95,7 +94,12 @@ def export(checkpoint: Path, output: Path) -> Path:
         checkpoint: best.ckpt in the run's work folder. Its record is found from there.
         output: such as models/heads.
     """
-    record = _record(checkpoint)
+    work = checkpoint.absolute().parent
+    scale, task, run = ("", "", "", *work.parts)[-3:]
+    path = store.place((work / "../../../..").resolve(), scale, task, run)
+    if not path.is_file():
+        raise UserError(f"its run has no record ({path}); let the run finish, and leave its files in place", checkpoint)
+    record = store.read(path)
     saved = load(str(checkpoint), task=record.task)
     history = saved.get("history") or [{}]  # a run that is trained anew writes its checkpoint long before its record
     if history[-1].get("dev") != record.metrics["dev"] or saved["bilm_sha256"] != record.bilm["sha256"]:
@@ -109,16 +113,6 @@ def export(checkpoint: Path, output: Path) -> Path:
     card |= {"weights": "float16", "bytes": len(content), "files": digests(folder, [HEAD])}
     write_text(folder / CARD, sealed(json_text.dumps(card, indent=2) + "\n"))
     return folder
-
-
-def _record(checkpoint: Path) -> Record:
-    """The record of the run to whose work folder a checkpoint belongs."""
-    work = checkpoint.absolute().parent
-    scale, task, run = ("", "", "", *work.parts)[-3:]
-    path = store.place((work / "../../../..").resolve(), scale, task, run)
-    if not path.is_file():
-        raise UserError(f"its run has no record ({path}); let the run finish, and leave its files in place", checkpoint)
-    return store.read(path)
 
 
 def _packed(saved: dict[str, Any], config: dict[str, Any], checkpoint: Path) -> bytes:
@@ -149,8 +143,11 @@ def read(task: str | None, models_root: str | None = None, folder: Path | None =
     if folder is None:
         folder, chosen = find(str(task), models_root)
     card = read_sealed(folder / CARD, "card of a head", RESTORE)
-    chosen = chosen or pages.compose([f"task={card.get('task')}"])
-    check_digests(folder, _digests(card, folder), RESTORE)
+    chosen = chosen or composing.compose([f"task={card.get('task')}"])
+    files = card.get("files")
+    if not isinstance(files, dict) or not isinstance(files.get(HEAD), str):  # a head without a digest is not opened
+        raise UserError(f"damaged: `files` does not name the sha256 of {HEAD}; {RESTORE}", folder / CARD)
+    check_digests(folder, {HEAD: files[HEAD]}, RESTORE)
     saved = load(str(folder / HEAD), RESTORE, task)
     saved["hyper_parameters"]["config"] = _with_folders(
         saved["hyper_parameters"]["config"],
@@ -162,7 +159,9 @@ def read(task: str | None, models_root: str | None = None, folder: Path | None =
 
 def find(task: str, models_root: str | None = None) -> tuple[Path, Any]:
     """The folder of a task's head, and the configuration that says where all folders are; as for `read`."""
-    chosen = pages.compose([f"task={task}", *([f"models_root={json_text.dumps(models_root)}"] if models_root else [])])
+    chosen = composing.compose(
+        [f"task={task}", *([f"models_root={json_text.dumps(models_root)}"] if models_root else [])]
+    )
     folder = folder_of(task, chosen.models_root, models_root is not None)
     if not (folder / HEAD).is_file():
         raise UserError(
@@ -176,14 +175,6 @@ def find(task: str, models_root: str | None = None) -> tuple[Path, Any]:
 def folder_of(task: str, models_root: str, typed: bool) -> Path:
     """The folder of a task's head; `typed` says whether the user has written `models_root`."""
     return places.shipped(models_root, FOLDER, typed) / task
-
-
-def _digests(card: dict[str, Any], folder: Path) -> dict[str, str]:
-    """The sha256 of the head from the card in its folder; without one the head is not opened."""
-    files = card.get("files")
-    if not isinstance(files, dict) or not isinstance(files.get(HEAD), str):
-        raise UserError(f"damaged: `files` does not name the sha256 of {HEAD}; {RESTORE}", folder / CARD)
-    return {HEAD: files[HEAD]}
 
 
 def _with_folders(node: Any, folders: dict[str, str], typed: bool) -> Any:

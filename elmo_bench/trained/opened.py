@@ -25,7 +25,7 @@ MOVED = (
     "after the command"
 )
 ALONE = RLock()  # held while seeds, types and settings of the whole process are those of a run or of a prediction
-PLACE = "prediction"  # the key of the answer in a line of the output; all else there is the input's
+ANSWER = "prediction"  # the key of the answer in a line of the output; all else there is the input's
 
 
 class Answer(NamedTuple):
@@ -81,7 +81,7 @@ class Trained:
         for number, raw in enumerate([rows] if isinstance(rows, str) else rows):
             raw = {"text": raw} if isinstance(raw, str) else raw
             try:
-                check_place(raw)
+                check_answer_key(raw)
                 read.append((raw, row_of(self.reader, raw, self.task)))
             except UserError as error:
                 raise UserError(f"rows[{number}]: {error}") from None
@@ -212,16 +212,16 @@ def row_of(reader: Any, raw: Mapping[str, Any], task: str) -> Any:
         raise UserError(f"the reader of {task} does not take these keys: {', '.join(raw)}") from None
 
 
-def check_place(raw: Mapping[str, Any]) -> None:
+def check_answer_key(raw: Mapping[str, Any]) -> None:
     """Raises `UserError` if an object has the answer's key: the answer will stand beside its keys."""
-    if isinstance(raw, Mapping) and PLACE in raw:
-        raise UserError(f'"{PLACE}" is the key of the answer in the output; give it another name')
+    if isinstance(raw, Mapping) and ANSWER in raw:
+        raise UserError(f'"{ANSWER}" is the key of the answer in the output; give it another name')
 
 
 def answered(raw: Mapping[str, Any], row: Mapping[str, Any], fields: Sequence[str], described: Any) -> dict[str, Any]:
     """An input object as it is, with the answer in a place of its own, and the words of what was tokenized here."""
     words = {field: row[field] for field in fields if field not in raw}
-    return {**raw, PLACE: {**words, **described} if isinstance(described, Mapping) else described}
+    return {**raw, ANSWER: {**words, **described} if isinstance(described, Mapping) else described}
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from elmo_bench.system.storage import files, json_text, outputs
 from elmo_bench.system.storage.files import open_text, write_text
 from elmo_bench.text.source import TABLES, check_keys
 from elmo_bench.trained import heads
-from elmo_bench.trained.opened import Trained, check_place, row_of
+from elmo_bench.trained.opened import Trained, check_answer_key, row_of
 
 LAYERS = ("options", "weights", "path")  # the files of a source of layers
 
@@ -57,7 +57,12 @@ def load(
     if name.endswith(".json") and Path(name).is_file():
         name = str(_of_record(store.read(Path(name))))
     elif re.fullmatch(r"[0-9a-f]{16}", name) and not Path(name).is_file():
-        name = str(_of_run(name, [results] if results else [places.OWN, places.RECORDED]))
+        folders = [results] if results else [places.OWN, places.RECORDED]
+        found = next((path for folder in folders for path in Path(folder).glob(f"runs/*/*/{name}.json")), None)
+        if found is None:
+            where = " or ".join(map(str, folders))
+            raise UserError(f"no record of run {name} below {where}; results=FOLDER names another")
+        name = str(_of_record(store.read(found)))
     elif not Path(name).is_file() and not name.endswith(".ckpt"):
         raise UserError(f"{name}: no task ({', '.join(pages.tasks())}), no file of a checkpoint and no id of a run")
     return _opened(heads.load(name, task=task), options, bilm)
@@ -73,14 +78,6 @@ def _opened(saved: dict[str, Any], options: dict[str, Any], bilm: Any) -> Traine
         files = files_of(bilm) if isinstance(bilm, str | PathLike) else bilm
         options |= zip(("bilm.options", "bilm.weights"), map(str, files), strict=True)
     return Trained(saved, options)
-
-
-def _of_run(run: str, folders: Sequence[str | PathLike[str]]) -> Path:
-    """The checkpoint of a run. Raises `UserError` if none of the folders has its record, or the file is gone."""
-    for folder in map(Path, folders):
-        for path in folder.glob(f"runs/*/*/{run}.json"):
-            return _of_record(store.read(path))
-    raise UserError(f"no record of run {run} below {' or '.join(map(str, folders))}; results=FOLDER names another")
 
 
 def _of_record(record: Record) -> Path:
@@ -131,7 +128,7 @@ def predict(
     if checkpoint is None and task is None:
         raise UserError("missing argument checkpoint=... (of a run), or task=... (the trained head of a task)")
     if input not in (None, "-"):
-        files.check(input)  # said at once, and not after torch and a model are read
+        files.check(input)  # before torch and a model are loaded
 
     saved = heads.read(str(task), models_root) if checkpoint is None else heads.load(checkpoint, task=task)
     trained = Trained(saved, options | {f"task.reader.data.{key}": value for key, value in (data or {}).items()})
@@ -186,7 +183,7 @@ def _predicted(trained: Trained, input: str, output: str | None, format: str | N
         try:
             inputs = [(row.pop("input", {}), row) for row in reader.from_file(input)]
             for raw, _ in inputs if not official else ():
-                check_place(raw)
+                check_answer_key(raw)
         except UserError as error:
             in_lines = files.ending(input) in TABLES
             other = "" if in_lines else "; text of your own goes into a .jsonl file, an object a line"
@@ -238,7 +235,7 @@ def _has_rows(path: str, own: frozenset[str]) -> bool:
 
 
 def _try(reader: Any, rows: Sequence[Any]) -> None:
-    """Raises `UserError` unless rows can be written in the official format: said now, and not after the computing."""
+    """Raises `UserError` unless rows can be written in the official format; before anything is computed."""
     if hasattr(reader, "unanswered"):
         reader.official([reader.unanswered(row) for row in rows], rows)
 
@@ -259,7 +256,7 @@ def read_rows(reader: Any, path: str, task: str, official: bool = False) -> list
             if official:
                 _try(reader, [rows[-1][1]])
             else:
-                check_place(raw)
+                check_answer_key(raw)
         except UserError as error:
             if array:
                 raise UserError(f"row {number}: {error}", path) from None

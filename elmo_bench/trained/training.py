@@ -24,15 +24,19 @@ def train(task: str = "ner", overrides: Sequence[str] | None = None) -> Record:
 
     Of several threads one trains or predicts at a time, and the others wait.
     """
-    given = _listed(overrides)
+    listed: Any = [] if overrides is None else overrides
+    several = isinstance(listed, Iterable) and not isinstance(listed, str | Mapping)
+    given = list(listed) if several else [listed]
+    if not several or not all(isinstance(each, str) for each in given):
+        raise UserError(f'overrides are {overrides!r}: give a list of texts, as in ["arm=baseline", "seed=2"]')
     if sweep := next((each for each in given if each.lstrip("+").startswith("sweep=")), None):
         raise UserError(f"{sweep}: a sweep is many runs, and train makes one; `elmo-bench sweep {sweep}` runs them")
     with ALONE, _process_kept():
-        from elmo_bench.configuration import pages  # which explains Hydra's errors
+        from elmo_bench.configuration import composing  # which explains Hydra's errors
         from elmo_bench.running import launch
 
         try:
-            return launch.train(pages.compose([f"task={task}", *given]))
+            return launch.train(composing.compose([f"task={task}", *given]))
         except Exception as error:
             message = None if isinstance(error, UserError) else console.explain(error)
             if message is None:
@@ -42,7 +46,7 @@ def train(task: str = "ner", overrides: Sequence[str] | None = None) -> Record:
 
 @contextmanager
 def _process_kept() -> Iterator[None]:
-    """A run seeds and sets up the process that makes it; afterwards the caller's is as it was.
+    """A run seeds and configures its process; afterwards the process is as the caller had it.
 
     Lightning's `isolate_rng` would leave its seeds behind where the run ends in an error.
     """
@@ -66,13 +70,3 @@ def _process_kept() -> Iterator[None]:
         for name in os.environ.keys() - environment.keys():
             del os.environ[name]
         os.environ.update(environment)
-
-
-def _listed(overrides: Any) -> list[str]:
-    if overrides is None:
-        return []
-    several = isinstance(overrides, Iterable) and not isinstance(overrides, str | Mapping)
-    given: list[Any] = list(overrides) if several else [overrides]
-    if not several or not all(isinstance(each, str) for each in given):
-        raise UserError(f'overrides are {overrides!r}: give a list of texts, as in ["arm=baseline", "seed=2"]')
-    return given

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from elmo_bench.bilm.card import read_card
+from elmo_bench.configuration.composing import changed
 from elmo_bench.configuration.schema import RunConfig
-from elmo_bench.identity.arms import changed
 from elmo_bench.records import store, studies
 from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.reporting.statistics.groups import in_words
@@ -65,7 +65,7 @@ def _changes(run: RunConfig, card: Mapping[str, Any]) -> dict[str, Any]:
 def _earlier(path: Path) -> list[StudyCell]:
     try:
         return studies.read(path).cells if path.is_file() else []
-    except store.Misfit:
+    except store.Mismatch:
         return []
 
 

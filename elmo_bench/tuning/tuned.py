@@ -21,7 +21,7 @@ from elmo_bench.bilm.lm import has_softmax, read_lm, softmax_files
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.run import is_of, pretrain
 from elmo_bench.configuration.keys import valid
-from elmo_bench.configuration.schema import Places, TunedConfig, TuningConfig
+from elmo_bench.configuration.schema import RunConfig, TunedConfig, TuningConfig
 from elmo_bench.identity.settings import Files, maker
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text, limits
@@ -165,7 +165,7 @@ class TunedBilm:
         places: its cache_root holds checkpoints.
     """
 
-    def __init__(self, bilm: TunedConfig, places: Places):
+    def __init__(self, bilm: TunedConfig, places: RunConfig):
         self.bilm, self.tuning, self.cache = bilm, bilm.tuning, Path(places.cache_root)
         self.folder, source = Path(bilm.tuning.folder), bilm.tuning.source
         if source.maker == bilm.maker:

@@ -10,7 +10,7 @@ import torch
 from datasets import DatasetDict
 from hydra.utils import instantiate
 
-from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration import composing, pages
 from elmo_bench.identity import settings
 from elmo_bench.identity.missing import check_files
 from elmo_bench.running.build import build
@@ -47,8 +47,8 @@ def choices(task: str, root: Path) -> list[str]:
 @cache
 def load(task: str, root: Path):
     """The task's configuration, its reader, and its data; read once."""
-    run = schema.typed(
-        pages.compose([f"task={task}", *choices(task, root), "elmo.where=none", "elmo.dropout=0", "vectors=random"])
+    run = composing.validated(
+        composing.compose([f"task={task}", *choices(task, root), "elmo.where=none", "elmo.dropout=0", "vectors=random"])
     )
     check_files(run)
     settings.make(run)

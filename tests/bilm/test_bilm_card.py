@@ -13,7 +13,7 @@ from elmo_bench.bilm.lm import BidirectionalLM, load_lm
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining.run import export
 from elmo_bench.commands.use import Embed
-from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration import composing
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.mini.bilm import MiniBilm
 from elmo_bench.system import places
@@ -126,15 +126,15 @@ def test_a_mini_biLM_that_is_damaged_or_of_another_recipe_is_trained_again(tmp_p
         write_card(output, {"recipe": recipe.model_dump(mode="json"), "sha256": {}})
 
     monkeypatch.setattr("elmo_bench.bilm.pretraining.run.pretrain", pretrain)
-    page = schema.typed(pages.compose(["task=ner", f"scale.folder={tmp_path}"]))
+    page = composing.run_config(["task=ner", f"scale.folder={tmp_path}"])
     for number, name in enumerate((None, *FILES, CARD), start=1):
         if name is not None:
             path = tmp_path / "bilm" / name
             path.write_bytes(path.read_bytes()[:-9])
         for _ in range(2):
-            load_lm(MiniBilm(page.bilm, page.places).make())
+            load_lm(MiniBilm(page.bilm, page).make())
         assert len(made) == number
     card = read_card(tmp_path / "bilm")  # of another recipe
     write_card(tmp_path / "bilm", {**card, "recipe": {**card["recipe"], "tokens": 1}})
-    MiniBilm(page.bilm, page.places).make()
+    MiniBilm(page.bilm, page).make()
     assert len(made) == number + 1

@@ -320,7 +320,7 @@ def test_embed_states_how_far_bfloat16_is_from_float32(halved, tmp_path, monkeyp
     source.write_text("\n".join(map(" ".join, PLAIN)) + "\n")
     arguments = f"options={options} weights={weights} input={source} output={output} precision=bf16"
     monkeypatch.setattr(sys, "argv", ["embed", *arguments.split()])
-    Embed.start()
+    Embed.parse(sys.argv[1:]).run()
     assert re.search(r"bf16: the first \d+ lines differ from fp32 by at most 0\.0\d+\n$", capfd.readouterr().err)
 
 

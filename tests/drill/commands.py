@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -240,20 +241,20 @@ def _reproduce(place: Path) -> Any:
     os.environ["REAL"] = "1"
     local.TRAIN = children.python("tests.command", str(place / "conf"), "train")
     with scene.arguments(*scene.overrides(place, "jobs=2", "task.fit.epochs=1")):
-        Reproduce.start()
+        Reproduce.parse(sys.argv[1:]).run()
     return results.records(place)
 
 
 def _report(place: Path) -> Any:
     scene.opened(place)
     with scene.arguments(f"results_root={place}/results"):
-        Report.start()
+        Report.parse(sys.argv[1:]).run()
     return results.pages(place)
 
 
 def _vocabulary(place: Path) -> Any:
     with scene.arguments(f"text={place}/train.txt", f"output={place}/words.txt"):
-        Vocabulary.start()
+        Vocabulary.parse(sys.argv[1:]).run()
     return (place / "words.txt").read_bytes()
 
 
@@ -270,7 +271,7 @@ def _fetch(place: Path) -> Any:
     bank.files = {"a.txt.xz": sha256(place / "a.txt")}
     data_pages.load = lambda: {"bank": bank}
     with scene.arguments(f"data_root={place}/root", f"source={place}"):
-        Data.start()
+        Data.parse(sys.argv[1:]).run()
     return results.contents(place / "root")
 
 
@@ -278,7 +279,7 @@ def _publish(place: Path) -> Any:
     """Offline, and what marks a run of W&B as whole."""
     scene.opened(place)
     with scene.arguments(f"results_root={place}/results"):
-        Publish.start()
+        Publish.parse(sys.argv[1:]).run()
     marks = sorted((place / "results").glob("wandb/offline-run-*/"))
     return [(mark.name.rpartition("-")[2], (mark / publishing.DIGEST).read_text()) for mark in marks]
 

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -136,5 +137,5 @@ def embedded(place: Path) -> Any:
     """The output of `embed`."""
     files = f"options={place}/bilm/options.json", f"weights={place}/bilm/weights.hdf5"
     with scene.arguments(*files, f"input={place}/train.txt", f"output={place}/layers.hdf5", "group=10"):
-        Embed.start()
+        Embed.parse(sys.argv[1:]).run()
     return (place / "layers.hdf5").read_bytes()

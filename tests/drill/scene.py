@@ -13,7 +13,7 @@ from typing import Any
 from unittest import mock
 
 from elmo_bench.commands.bilm import Pretrain
-from elmo_bench.commands.run import Train
+from elmo_bench.commands.train import Train
 from elmo_bench.records.record import Record
 from elmo_bench.running import launch
 from elmo_bench.system import places
@@ -105,7 +105,7 @@ def pretrained(folder: Path, *more: str) -> Path:
     recipe = [f"recipe.{key}={value}" for key, value in RECIPE.items()]
     places_ = f"root={folder}", f"cache_root={folder}/cache", f"output={folder}/bilm"
     with arguments("scale=mini", *places_, "device=cpu", "compile=false", *recipe, *more):
-        Pretrain.start()
+        Pretrain.parse(sys.argv[1:]).run()
     return folder / "bilm"
 
 
@@ -194,7 +194,7 @@ def sweep(folder: Path) -> None:
     """Two arms of two seeds each, as one multirun of the command."""
     seeds = "arm=baseline,elmo", "seed=1,2", "task.fit.epochs=1"
     with arguments("-m", *overrides(folder, *seeds)):
-        Train.start()
+        Train.parse(sys.argv[1:]).run()
 
 
 def vectors(folder: Path) -> Record:

@@ -15,7 +15,7 @@ import torch
 from hydra.errors import HydraException
 from pyarrow import parquet
 
-from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration import composing
 from elmo_bench.configuration.schema import VectorSetConfig
 from elmo_bench.embedding import tables
 from elmo_bench.embedding.tables import VectorFiles
@@ -38,7 +38,7 @@ BOTH = ["vectors=glove.840B.300d+turian", "vectors.sets.glove.size=3", "vectors.
 
 
 def typed(*changes):
-    return schema.typed(pages.compose(changes))
+    return composing.run_config(changes)
 
 
 def rows(table, lookup, size=2, words=("Ba", "ba", "De", "gi")):
@@ -274,7 +274,7 @@ def test_a_run_with_two_sets_has_them_side_by_side(bench, built):
 
 
 def identity(bench, *changes):
-    return Identity(schema.typed(bench.compose("arm=baseline", f"vectors_root={bench.folder}", *changes)))
+    return Identity(composing.validated(bench.compose("arm=baseline", f"vectors_root={bench.folder}", *changes)))
 
 
 def test_a_run_is_known_by_the_content_of_its_tables_and_by_their_rules(bench, tmp_path):
@@ -293,7 +293,7 @@ def test_a_run_is_known_by_the_content_of_its_tables_and_by_their_rules(bench, t
 
 
 def test_random_vectors_are_trained_and_the_same_run_as_a_page_without_a_file(bench):
-    shown = schema.typed(bench.compose("vectors=random", "+task.words.trainable=false"))
+    shown = composing.validated(bench.compose("vectors=random", "+task.words.trainable=false"))
     assert shown.task.words["trainable"] is True
     page = ["+task.words.trainable=true"]
     assert identity(bench, "vectors=random", *page).run == identity(bench, *page).run
@@ -301,7 +301,7 @@ def test_random_vectors_are_trained_and_the_same_run_as_a_page_without_a_file(be
 
 def test_a_set_that_is_not_here_is_named_with_its_source_licence_and_key(bench):
     with pytest.raises(UserError) as caught:
-        check_files(schema.typed(bench.compose(*TURIAN, f"vectors_root={bench.folder}")))
+        check_files(composing.validated(bench.compose(*TURIAN, f"vectors_root={bench.folder}")))
     said = str(caught.value)
     assert "\n" not in said
     for part in (f"{bench.folder}/turian.50d.txt", "no such file", "https://", "licence: none", "vectors_root=FOLDER"):
@@ -332,7 +332,7 @@ def test_a_table_without_a_word_of_the_data_is_an_error_that_says_what_to_do(ben
 )
 def test_vectors_that_cannot_be_meant_are_refused(bench, changes, message):
     with pytest.raises((UserError, HydraException), match=message):
-        check_files(schema.typed(bench.compose(*changes)))
+        check_files(composing.validated(bench.compose(*changes)))
 
 
 def test_vectors_for_a_model_without_words_are_refused_and_those_of_the_scale_are_not_used(bench):
@@ -341,7 +341,7 @@ def test_vectors_for_a_model_without_words_are_refused_and_those_of_the_scale_ar
             bench.train(f"vectors={name}", "task.words=null", "vectors.size=3", f"vectors_root={bench.folder}")
     page = bench.conf / "scale" / "open.yaml"
     page.write_text(page.read_text().replace("/vectors: page", "/vectors: text"))
-    run = schema.typed(bench.compose("task.words=null"))
+    run = composing.validated(bench.compose("task.words=null"))
     assert not run.trains_vectors
     assert "vectors" not in relevant(run)
 

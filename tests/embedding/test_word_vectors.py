@@ -11,15 +11,15 @@ import pytest
 import torch
 from datasets import Dataset, DatasetDict
 
-from elmo_bench.configuration import pages
-from elmo_bench.configuration.schema import typed
+from elmo_bench.configuration import composing, pages
+from elmo_bench.configuration.composing import validated
 from elmo_bench.embedding import skipgram
 from elmo_bench.embedding.skipgram import SkipgramVectors, seen
 from elmo_bench.embedding.tables import VectorFiles
 from elmo_bench.embedding.vectors import distinct, read
-from elmo_bench.identity.missing import check_vectors
+from elmo_bench.identity.missing import check_choices
 from elmo_bench.identity.settings import Identity
-from elmo_bench.records.run_names import label_of
+from elmo_bench.records.record import label_of
 from elmo_bench.sweeps.plan import plan
 from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system.errors import UserError
@@ -57,8 +57,8 @@ def text(bench):
 
 def made(cfg) -> Path:
     """The file of the vectors of a configuration, trained where it is not there."""
-    run = typed(cfg)
-    return SkipgramVectors(run.vectors, run.places).make()
+    run = validated(cfg)
+    return SkipgramVectors(run.vectors, run).make()
 
 
 def vectors(path) -> dict[str, torch.Tensor]:
@@ -126,11 +126,11 @@ def test_damaged_vectors_are_trained_again(text):
 
 def test_other_text_is_another_run_and_another_file(text):
     cfg = text.compose(*SMALL)
-    before = made(cfg), Identity(typed(cfg)).run
+    before = made(cfg), Identity(validated(cfg)).run
     (text.data / "lm" / "one.txt").write_text("de gi de gi\nko de ko\nmu ko mu\n" * 50)
     cfg = text.compose(*SMALL)
     assert made(cfg) != before[0]
-    assert Identity(typed(cfg)).run != before[1]
+    assert Identity(validated(cfg)).run != before[1]
 
 
 def test_a_run_with_vectors_of_the_text_says_so(text):
@@ -190,8 +190,8 @@ def test_table_1_compares_models_on_the_vectors_of_the_scale(text):
     ("task", "scale"), [*((task, "mini") for task in pages.tasks() if "mini" in pages.scales(task)), ("ner", "open")]
 )
 def test_every_task_takes_vectors_of_the_text_as_it_looks_its_words_up(task, scale):
-    run = typed(pages.compose([f"task={task}", f"scale={scale}", "vectors=text", "data_root=data"]))
-    check_vectors(run)
+    run = composing.run_config([f"task={task}", f"scale={scale}", "vectors=text", "data_root=data"])
+    check_choices(run)
     assert run.vectors.size == run.task.words["size"]
     assert run.vectors.lower is bool(run.task.reader.get("lower", False))
     assert run.vectors.epochs == {"mini": 5, "open": 2}[scale]

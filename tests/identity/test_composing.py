@@ -5,9 +5,9 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from elmo_bench.configuration import composing, pages
+from elmo_bench.configuration import composing, messages
 from elmo_bench.configuration.composing import settled
-from elmo_bench.sweeps.pages import points
+from elmo_bench.sweeps.request import points
 from elmo_bench.system import places
 
 pytestmark = pytest.mark.slow
@@ -37,16 +37,16 @@ def same(one, other):
 def test_a_point_of_every_sweep_is_as_hydra_composes_it(sweep):
     """The last, which differs most: Hydra takes a quarter of a second for each."""
     run = [f"+sweep={sweep}", "data_root=x", *points(sweep, seeds=(1,))[-1]]
-    same(pages.compose(run), settled(composing.by_hydra(run), run))
+    same(composing.compose(run), settled(composing.by_hydra(run), run))
 
 
 def test_every_kind_of_override():
     for run in KINDS:
-        same(pages.compose(run), settled(composing.by_hydra(run), run))
+        same(composing.compose(run), settled(composing.by_hydra(run), run))
 
 
 def test_runs_share_nothing_but_their_pages():
-    one, other = pages.compose(["seed=1"]), pages.compose(["seed=2"])
+    one, other = composing.compose(["seed=1"]), composing.compose(["seed=2"])
     one.task.head.hidden = [7]
     assert other.task.head.hidden != [7]
     assert (one.seed, other.seed) == (1, 2)
@@ -58,10 +58,10 @@ def test_runs_share_nothing_but_their_pages():
 )
 def test_what_hydra_refuses_is_refused_in_the_same_words(wrong):
     said = []
-    for way in (composing.by_hydra, pages.compose):
+    for way in (composing.by_hydra, composing.compose):
         with pytest.raises((HydraException, OmegaConfBaseException, ValueError)) as error:
             way([wrong])
-        said.append((type(error.value), str(error.value), pages._explain(error.value)))
+        said.append((type(error.value), str(error.value), messages.explain(error.value)))
     assert said[0] == said[1]
 
 
@@ -72,7 +72,7 @@ def test_pages_are_composed_once_for_all_points_and_again_when_one_changes(bench
     page.write_text(page.read_text() + "\n")  # no other test has this file
     scales = ("open", "mini")
     runs = [["task=toy", f"scale={scale}", f"seed={seed}", "elmo.lambda=0.1"] for scale in scales for seed in range(20)]
-    assert [pages.compose(run).seed for run in runs] == [*range(20), *range(20)]
+    assert [composing.compose(run).seed for run in runs] == [*range(20), *range(20)]
     assert composed == [(("task=toy", f"scale={scale}"), "train") for scale in scales]
     page.write_text(page.read_text().replace("monitor: accuracy", "monitor: loss"))
-    assert pages.compose(runs[0]).task.monitor == "loss"
+    assert composing.compose(runs[0]).task.monitor == "loss"

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from pydantic import create_model
 
-from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration import composing, pages, schema
 from elmo_bench.configuration.composing import FORMER_ARMS
 from elmo_bench.configuration.keys import REQUIRED, Keys, fields, inner
-from elmo_bench.identity.arms import variant
 from elmo_bench.identity.settings import Identity, settings
-from elmo_bench.records.run_names import label
+from elmo_bench.records.record import label
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import hashing
 from elmo_bench.system.storage.hashing import content_sha256, fingerprint
@@ -25,12 +24,12 @@ pytestmark = pytest.mark.slow
 
 
 def run_id(bench, *changes):
-    return Identity(schema.typed(bench.compose(*changes))).run
+    return Identity(composing.validated(bench.compose(*changes))).run
 
 
 def arm_and_variant(bench, *changes):
-    run = schema.typed(bench.compose(*changes))
-    return run.arm, variant(run)
+    run = composing.validated(bench.compose(*changes))
+    return run.arm, run.variant
 
 
 def test_places_and_machine_are_no_part_of_a_run(bench, tmp_path):
@@ -77,7 +76,8 @@ def test_what_lies_at_the_places_is_part_of_a_run(bench):
 
 def test_a_group_is_a_run_less_its_seed(bench):
     one, two, other = (
-        Identity(schema.typed(bench.compose(*c))) for c in (("seed=1",), ("seed=2",), ("seed=2", "elmo.gamma=false"))
+        Identity(composing.validated(bench.compose(*c)))
+        for c in (("seed=1",), ("seed=2",), ("seed=2", "elmo.gamma=false"))
     )
     assert one.group == two.group != other.group
     assert one.run != two.run
@@ -92,7 +92,7 @@ BLOCKS = (
 @pytest.mark.parametrize("place", BLOCKS)
 def test_a_new_key_with_a_default_changes_no_identity(bench, place):
     """Adds a field to a typed block, as a later version of the code would."""
-    block = operator.attrgetter(place)(schema.typed(bench.compose()))
+    block = operator.attrgetter(place)(composing.validated(bench.compose()))
     later = create_model("Later", __base__=type(block), later=(int, 7)).model_construct(**dict(block), later=7)
     assert later.identifying() == block.identifying()
     assert later.model_copy(update={"later": 8}).identifying() == block.identifying() | {"later": 8}
@@ -100,7 +100,7 @@ def test_a_new_key_with_a_default_changes_no_identity(bench, place):
 
 def test_another_scales_page_changes_no_identity(bench):
     def id_at(scale):
-        return fingerprint(settings(schema.typed(pages.compose(["task=ner", f"scale={scale}", "data_root=x"]))))
+        return fingerprint(settings(composing.run_config(["task=ner", f"scale={scale}", "data_root=x"])))
 
     first = {scale: id_at(scale) for scale in ("mini", "open")}
     page = bench.conf / "task" / "ner" / "open.yaml"
@@ -202,8 +202,8 @@ def test_what_the_project_makes_itself_is_named_by_its_recipe(task, tmp_path):
     """On a machine that has neither the data nor the biLM nor the vectors, the id is known; nothing is made for it."""
     changes = ("bilm=untrained", "bilm=tuned", "vectors=random") if task == "ner" else ()  # of which no task is other
     for change in ("arm=baseline", "arm=elmo", *changes):
-        cfg = pages.compose([f"task={task}", change, f"cache_root={tmp_path}"])
-        described = Identity(schema.typed(cfg)).settings
+        cfg = composing.compose([f"task={task}", change, f"cache_root={tmp_path}"])
+        described = Identity(composing.validated(cfg)).settings
         assert str(tmp_path) not in json.dumps(described)
         assert ("recipe" in described.get("bilm", {})) is ("bilm" in described)
     assert not list(tmp_path.iterdir())
@@ -221,10 +221,10 @@ def test_a_variant_is_what_differs_from_the_tasks_page(bench):
 
 def test_a_variant_says_what_was_typed_whatever_the_defaults_of_the_keys_are():
     page = ["task=ner", "elmo.dropout=0.5", "elmo.where=both"]  # 0.5 is the key's default, and not the file's
-    assert variant(schema.typed(pages.compose(page))) == {"elmo.dropout": 0.5, "elmo.where": "both"}
-    where = schema.typed(pages.compose(["task=snli", "elmo.where=input"]))  # input is the key's default
-    assert variant(where) == {"elmo.where": "input"}
-    assert label("input", variant(where)) == "+ELMo (input)"
+    assert composing.run_config(page).variant == {"elmo.dropout": 0.5, "elmo.where": "both"}
+    where = composing.run_config(["task=snli", "elmo.where=input"])  # input is the key's default
+    assert where.variant == {"elmo.where": "input"}
+    assert label("input", where.variant) == "+ELMo (input)"
 
 
 @pytest.mark.parametrize(
@@ -246,23 +246,23 @@ def test_a_variant_says_what_was_typed_whatever_the_defaults_of_the_keys_are():
     ],
 )
 def test_a_variant_has_what_was_typed_beside_a_choice_of_files(typed, changes):
-    assert variant(schema.typed(pages.compose(["task=ner", *typed]))) == changes
+    assert composing.run_config(["task=ner", *typed]).variant == changes
 
 
 def test_a_former_arm_is_answered_with_todays_words():
     for arm, now in FORMER_ARMS.items():
         with pytest.raises(UserError, match=re.escape(f"arm={arm} is now {now}")):
-            pages.compose([f"arm={arm}"])
-        pages.compose(now.split())
+            composing.compose([f"arm={arm}"])
+        composing.compose(now.split())
 
 
 @pytest.mark.parametrize(("task", "scale"), [("snli", "paper"), ("sst5", "open"), ("toy", "open")])
 def test_the_baseline_is_one_switch_with_one_id(bench, task, scale):
     """What a task's baseline has otherwise than its model with ELMo stands in its file, whichever way it is chosen."""
     chosen = [f"task={task}", f"scale={scale}", "data_root=x", "vectors=random"]
-    runs = [schema.typed(pages.compose([*chosen, one])) for one in ("arm=baseline", "elmo.where=none")]
+    runs = [composing.run_config([*chosen, one]) for one in ("arm=baseline", "elmo.where=none")]
     assert runs[0] == runs[1].model_copy(update={"typed": runs[0].typed})
-    assert variant(runs[0]) == {"vectors": "random"}
+    assert runs[0].variant == {"vectors": "random"}
     assert len({fingerprint(settings(run)) for run in runs}) == 1
 
 
@@ -270,19 +270,19 @@ def test_a_baseline_of_sst5_has_less_dropout_and_of_snli_no_l2_at_paper():
     found = {}
     for task, key in (("sst5", "embedding_dropout"), ("snli", "l2")):
         for arm in ("baseline", "elmo"):
-            cfg = pages.compose([f"task={task}", "scale=paper", f"arm={arm}"])
-            found[task, arm] = schema.typed(cfg).task.head[key]
+            cfg = composing.compose([f"task={task}", "scale=paper", f"arm={arm}"])
+            found[task, arm] = composing.validated(cfg).task.head[key]
     assert found == {
         ("sst5", "baseline"): 0.25, ("sst5", "elmo"): 0.5, ("snli", "baseline"): 0.0, ("snli", "elmo"): 1e-4,
     }  # fmt: skip
-    typed = schema.typed(pages.compose(["task=sst5", "scale=paper", "arm=baseline", "task.head.embedding_dropout=0.4"]))
+    typed = composing.run_config(["task=sst5", "scale=paper", "arm=baseline", "task.head.embedding_dropout=0.4"])
     assert typed.task.head["embedding_dropout"] == 0.4
 
 
 @pytest.mark.parametrize("task", ["ner", "snli", "sst5", "squad"])
 def test_the_paper_scale_is_the_hub_s_unless_files_are_named(task):
     def data(*given):
-        return schema.typed(pages.compose([f"task={task}", "scale=paper", *given])).task.data
+        return composing.run_config([f"task={task}", "scale=paper", *given]).task.data or {}
 
     assert of_hub(data())
     assert not of_hub(data("task.data.train=mine.jsonl"))

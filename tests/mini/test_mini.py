@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from elmo_bench.configuration.keys import valid
-from elmo_bench.configuration.schema import Places, ScaleConfig
+from elmo_bench.configuration.schema import RunConfig, ScaleConfig
 from elmo_bench.mini import MiniData
 from elmo_bench.mini import data as mini
 from elmo_bench.mini.build import Builder
@@ -406,7 +406,7 @@ def test_a_text_is_mended_before_a_pretraining_reads_it(tmp_path, whole):
 
 
 def test_ensure_follows_the_configuration(tmp_path, whole):
-    roots = Places(None, "", "", "")
+    roots = RunConfig.model_construct(data_root=None, cache_root="")
     scale = ScaleConfig(name="mini", folder=str(tmp_path), seed=1, version=mini.VERSION, sizes=TINY, only="sst5")
     assert MiniData(scale, roots).make() == tmp_path
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"lm", "sst"}
@@ -444,7 +444,8 @@ def edited(tmp_path, monkeypatch):
 
 def mini_data(folder: Path) -> MiniData:
     return MiniData(
-        ScaleConfig(name="mini", folder=str(folder), version=mini.VERSION, sizes=TINY), Places(None, "", "", "")
+        ScaleConfig(name="mini", folder=str(folder), version=mini.VERSION, sizes=TINY),
+        RunConfig.model_construct(data_root=None, cache_root=""),
     )
 
 

@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.untrained import UntrainedBilm
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import composing
 from elmo_bench.configuration.schema import BilmConfig
 from elmo_bench.system.errors import UserError
 from tests.damage import flipped
@@ -69,13 +69,13 @@ def test_a_missing_file_of_sizes_is_named(block, tmp_path):
 
 @pytest.mark.parametrize("scale", ["mini", "open"])
 def test_every_scale_has_the_control(scale):
-    cfg = pages.compose(["task=ner", f"scale={scale}", "bilm=untrained"])
-    own = pages.compose(["task=ner", f"scale={scale}"])
+    cfg = composing.compose(["task=ner", f"scale={scale}", "bilm=untrained"])
+    own = composing.compose(["task=ner", f"scale={scale}"])
     assert cfg.bilm.name == "untrained"
     assert cfg.bilm.maker == "elmo_bench.bilm.untrained.UntrainedBilm"
     assert cfg.bilm.weights != own.bilm.weights
     if scale == "mini":  # its own biLM is not there before it is trained: its recipe has the sizes
-        options: Any = OmegaConf.to_container(pages.compose(["pretrain=mini"], "pretrain").recipe.options)
+        options: Any = OmegaConf.to_container(composing.compose(["pretrain=mini"], "pretrain").recipe.options)
         assert UntrainedBilm(cfg.bilm).recipe()["options"] == options
     else:
         assert cfg.bilm.like == own.bilm.options

@@ -14,8 +14,8 @@ import pytest
 import elmo_bench
 from docs.generate import __main__ as generate
 from docs.generate import costs, pictures, tutorial
-from elmo_bench.configuration import schema
-from elmo_bench.configuration.pages import compose
+from elmo_bench.configuration import composing
+from elmo_bench.configuration.composing import compose
 from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
 from elmo_bench.system.places import RECORDED, ROOT
@@ -94,7 +94,7 @@ def test_the_tutorial_prints_what_its_page_shows(tmp_path, monkeypatch):
     """Its two runs and its study are recorded already: `make pages` makes them."""
     pytest.importorskip("nbclient")
     for arm in ("baseline", "elmo"):
-        run = Identity(schema.typed(compose(["task=snli", f"arm={arm}", "seed=1"]))).run
+        run = Identity(composing.validated(compose(["task=snli", f"arm={arm}", "seed=1"]))).run
         there, recorded = (store.place(root, "mini", "snli", run) for root in (tmp_path / "tutorial", RECORDED))
         there.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(recorded, there)

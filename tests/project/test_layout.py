@@ -22,7 +22,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from docs.generate import pictures
-from elmo_bench.configuration.pages import compose, scales
+from elmo_bench.configuration.composing import compose
+from elmo_bench.configuration.pages import scales
 from elmo_bench.system.places import CONF
 from tests.conftest import PATIENCE
 

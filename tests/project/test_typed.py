@@ -22,8 +22,8 @@ import pytest
 import yaml
 
 from elmo_bench.commands.command import command
+from elmo_bench.configuration.composing import compose
 from elmo_bench.configuration.keys import valid
-from elmo_bench.configuration.pages import compose
 from elmo_bench.identity import settings
 from elmo_bench.mini import data as mini
 from elmo_bench.mini.build import Builder

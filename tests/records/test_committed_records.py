@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.configuration import pages, schema
-from elmo_bench.identity.settings import Identity, flat, relevant
+from elmo_bench.configuration import composing, pages, schema
+from elmo_bench.configuration.keys import flat
+from elmo_bench.identity.settings import Identity, relevant
 from elmo_bench.records import items, store
 from elmo_bench.records.record import Record
 from elmo_bench.reporting.pages import report as page
@@ -83,8 +84,8 @@ def test_the_row_of_the_selected_epoch_has_the_selected_score(records):
 def test_the_runs_of_table_1_at_mini_are_recorded_under_their_ids(task, records):
     ids = {record.run for record in records.values()}
     for arm, seed in product(("baseline", "elmo"), range(1, 6)):
-        cfg = pages.compose([f"task={task}", f"arm={arm}", f"seed={seed}"])
-        assert Identity(schema.typed(cfg)).run in ids, (arm, seed)
+        cfg = composing.compose([f"task={task}", f"arm={arm}", f"seed={seed}"])
+        assert Identity(composing.validated(cfg)).run in ids, (arm, seed)
 
 
 @pytest.mark.parametrize("task", pages.tasks())
@@ -94,7 +95,7 @@ def test_the_runs_of_table_1_at_open_are_recorded_under_their_ids(task, records,
     if task == "ner":  # on UNER's own split, whose runs keep their ids
         chosen += [f"task.data.{split}={data_root}/ner_uner_ewt/{split}.iob2" for split in ("train", "dev", "test")]
     for arm in ("baseline", "elmo"):
-        assert Identity(schema.typed(pages.compose([*chosen, f"arm={arm}"]))).run in ids, arm
+        assert Identity(composing.run_config([*chosen, f"arm={arm}"])).run in ids, arm
 
 
 # The report of the committed records.

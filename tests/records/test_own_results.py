@@ -9,9 +9,9 @@ import pytest
 
 from elmo_bench.commands.compare import Report
 from elmo_bench.commands.run import Reproduce, Sweep
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import composing
 from elmo_bench.records import store
-from elmo_bench.records.run_names import label_of
+from elmo_bench.records.record import label_of
 from elmo_bench.reporting.statistics.outcomes import by_scale
 from elmo_bench.reporting.tables import tables
 from elmo_bench.reporting.tables.paper import content
@@ -46,8 +46,8 @@ def test_git_ignores_what_a_user_makes_and_keeps_the_evidence(name):
 
 
 def test_runs_go_to_the_folder_of_own_results():
-    assert pages.compose(["task=ner"]).results_root == str(places.OWN)
-    assert pages.compose(["task=ner", "results_root=results"]).results_root == os.path.abspath("results")
+    assert composing.compose(["task=ner"]).results_root == str(places.OWN)
+    assert composing.compose(["task=ner", "results_root=results"]).results_root == os.path.abspath("results")
 
 
 @pytest.fixture(scope="module")

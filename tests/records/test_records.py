@@ -134,7 +134,7 @@ def test_the_commit_is_null_where_there_is_no_git(monkeypatch):
 def test_the_commit_is_that_of_the_runs_start(bench, monkeypatch):
     head = ["before"]
     machine.commit.cache_clear()
-    monkeypatch.setattr(machine, "_git", lambda *_: head[0])
+    monkeypatch.setattr(machine, "_printed", lambda *_: head[0])
     monkeypatch.setattr(run, "run_once", lambda *given, of=run.run_once: [head.insert(0, "after"), of(*given)][1])
     assert bench.train("arm=baseline").commit == "before"
     machine.commit.cache_clear()
@@ -179,18 +179,6 @@ def test_the_report_has_ours_beside_the_papers_and_is_a_function_of_the_records(
     assert pages.written("scale", "open", "note") in real  # of today's configuration file, not of the record's
     assert pages.written("scale", "mini", "note") in mini
     assert "A CPU (2 cores, 2 threads, cpu)" in mini
-
-
-def test_tasks_stand_side_by_side_without_variants_and_controls(results):
-    for where, group, f1 in (("none", "a", 87.0), ("input", "b", 92.0)):
-        save(results, fake(where, 1, f1, group=group, variant={"elmo.dropout": 0.2}))
-    untrained = {"name": "untrained", "sha256": None, "tuned": False}
-    save(results, fake("input", 1, 10.0, group="control", variant={"bilm": "untrained"}, bilm=untrained))
-    real, mini = tables.overview(by_scale(store.read_all(results)))
-    assert (real.title, mini.title) == ("all tasks, scale open", "all tasks, scale mini")
-    paper = "90.15, 92.22: +2.07"
-    assert real.rows == [("ner", "f1", "random", "86.00 ± 1.00 (3)", "90.00 ± 1.00 (3)", "+4.00 [+1.73, +6.27]", paper)]
-    assert mini.rows == [("ner", "f1", "random", "70.00 (1)", "", "", paper)]
 
 
 def test_every_bilm_has_a_row_of_its_own(tmp_path):
@@ -264,15 +252,6 @@ def test_studies_have_a_page_of_their_own(results):
     assert "## A &lt;study>" in text
     assert row(text, "bank, layer 0") == ["bank, layer 0", "50.00"]
     assert "A &lt;study&gt;" in (results / "report.html").read_text()
-
-
-def test_the_control_stands_beside_no_figure_of_the_paper(tmp_path):
-    untrained = {"name": "untrained", "sha256": "0", "tuned": False}
-    save(tmp_path, fake("none", 1, 80.0), fake("input", 1, 81.0, bilm=untrained, variant={"bilm": "untrained"}))
-    refresh(tmp_path)
-    text = pages_of(tmp_path)
-    assert row(text, "+ELMo (input; biLM untrained)")[5] == ""
-    assert row(text, "+ELMo (input; biLM untrained), biLM untrained")[1:5] == ["baseline", "1", "+1.00", "+1.00"]
 
 
 def test_seeds_are_shown_as_ranges():

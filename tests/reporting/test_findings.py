@@ -52,7 +52,7 @@ def row(monkeypatch, records, more, less=None, **finding):
     one = Finding(finding="It helps", where="section 9", paper={"ner": "+1"}, more=more, less=less, **finding)
     monkeypatch.setattr(findings.tables, "sweeps", lambda: ["mine"])
     monkeypatch.setattr(findings.tables, "table", lambda sweep: SweepTable(columns=COLUMNS, findings=[one]))
-    monkeypatch.setattr(findings.tables, "of_studies", dict)
+    monkeypatch.setattr(findings.tables, "study_findings", dict)
     monkeypatch.setattr(findings.tables, "in_order", list)
     ((found),) = evaluated(by_scale(records)["open"], "open", [])
     (said,) = found.rows
@@ -264,7 +264,7 @@ def of_study(monkeypatch, name, studies, **finding):
     """The rows of a single finding of a study."""
     monkeypatch.setattr(findings.tables, "sweeps", list)
     monkeypatch.setattr(
-        findings.tables, "of_studies", lambda: {name: [Finding(finding="It helps", where="section 9", **finding)]}
+        findings.tables, "study_findings", lambda: {name: [Finding(finding="It helps", where="section 9", **finding)]}
     )
     ((found),) = evaluated([], "open", studies)
     return found.rows

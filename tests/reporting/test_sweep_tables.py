@@ -15,8 +15,7 @@ from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics.outcomes import by_scale
 from elmo_bench.reporting.tables import paper
 from elmo_bench.reporting.tables.paper import content, sections
-from elmo_bench.sweeps.pages import settings
-from elmo_bench.sweeps.request import SweepRequest, of
+from elmo_bench.sweeps.request import SweepRequest, settings
 from elmo_bench.system.errors import UserError
 from tests.records.test_records import fake, save
 
@@ -221,7 +220,7 @@ def test_a_column_without_runs_of_the_sweep_is_one_line(column, said, bench):
     text = f"# @package _global_\nhydra: {{sweeper: {{params: {params}}}}}\ntable: {{columns: {made}}}\n"
     (bench.conf / "sweep" / "mine.yaml").write_text(text)
     with pytest.raises(UserError, match=f"mine.yaml: .*{said}"):
-        of({"task": "ner", "scale": "mini", "seeds": None, "jobs": None}, [], "mine")
+        SweepRequest("mine", ["ner"]).check()
 
 
 @pytest.mark.parametrize(
@@ -241,7 +240,7 @@ def test_a_column_without_runs_of_the_sweep_is_one_line(column, said, bench):
 def test_a_page_whose_table_would_show_other_runs_than_its_own_is_one_line(text, said, bench):
     (bench.conf / "sweep" / "mine.yaml").write_text(text.format("# @package _global_\n") + "\n")
     with pytest.raises(UserError, match=f"mine.yaml: {said}"):
-        of({"task": "ner", "scale": "mini", "seeds": None, "jobs": None}, [], "mine")
+        SweepRequest("mine", ["ner"]).check()
 
 
 def test_a_setting_of_all_runs_is_one_value_of_the_sweep(bench):
@@ -249,7 +248,8 @@ def test_a_setting_of_all_runs_is_one_value_of_the_sweep(bench):
     columns = "[{title: a, of: {arm: baseline, task.fit.epochs: 1}}, {title: b, of: {arm: elmo, task.fit.epochs: 1}}]"
     text = f"# @package _global_\nhydra: {{sweeper: {{params: {params}}}}}\ntable: {{columns: {columns}}}\n"
     (bench.conf / "sweep" / "mine.yaml").write_text(text)
-    request = of({"task": "ner", "scale": "mini", "seeds": None, "jobs": None}, [], "mine")
+    request = SweepRequest("mine", ["ner"])
+    request.check()
     assert rows(request, made(none=[60.0], input=[70.0]))[1][-2:] == ("missing", "missing")
 
 
@@ -293,7 +293,7 @@ def test_a_wrong_value_of_a_finding_is_one_line_that_names_it(wrong, said, bench
         tables.table("mine")
     (bench.conf / "analysis" / "mine.yaml").write_text(finding)  # of a study, which has no columns
     with pytest.raises(UserError, match="mine.yaml: findings"):
-        tables.of_studies()
+        tables.study_findings()
 
 
 # The query.

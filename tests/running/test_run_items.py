@@ -14,7 +14,6 @@ from elmo_bench.records import items as run_items
 from elmo_bench.records import store
 from elmo_bench.records.items import DEV, PREDICTIONS
 from elmo_bench.records.record import Record
-from elmo_bench.running import run
 from elmo_bench.system.errors import UserError
 from tests import toy
 from tests.damage import refusals
@@ -177,20 +176,3 @@ def test_a_half_finished_run_without_its_items_says_what_to_do(bench):
     assert not list(bench.results.rglob("runs/*"))
     bench.train("task.fit.epochs=1", "force=true")
     assert left(bench.results)[1].is_file()
-
-
-@pytest.mark.usefixtures("stand_in")
-def test_items_do_not_depend_on_how_rows_were_batched(bench):
-    """The head sees each row alone, so that one epoch scores the same however dev and test are cut into batches."""
-    bench.train("task.fit.epochs=1")
-    expected = left(bench.results)[1].read_bytes()
-    whole = run.Data._whole
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run.Data, "_whole", lambda data, split: whole(_with_size(data, 3), split))
-        bench.train("task.fit.epochs=1", f"results_root={bench.folder}/other")
-    assert left(bench.folder / "other")[1].read_bytes() == expected
-
-
-def _with_size(data, size: int):
-    data.sampler = type(data.sampler)(data.sampler.func, **{**data.sampler.keywords, "batch_size": size})
-    return data

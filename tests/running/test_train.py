@@ -279,10 +279,3 @@ def test_gradients_of_a_fused_optimizer_are_clipped_in_mixed_precision_too(by, e
     module = SimpleNamespace(trainer=SimpleNamespace(precision_plugin=plugin), _norm=torch.tensor(5.0))
     BenchModule.configure_gradient_clipping(module, optimizer, 1.0, GradClipAlgorithmType(by))  # type: ignore[arg-type]
     assert weights.grad.tolist() == pytest.approx(expected)
-
-
-@pytest.mark.usefixtures("stand_in")
-def test_a_schedule_may_step_by_update(bench):
-    halve = "{_target_:torch.optim.lr_scheduler.StepLR,_partial_:true,step_size:1,gamma:0.5}"
-    record = bench.train(f"task.schedule={{scheduler:{halve},interval:step}}", "task.fit.epochs=2")
-    assert record.history["learning_rate"][-1] == pytest.approx(0.01 * 0.5**10)

@@ -413,14 +413,6 @@ def test_dashboards_are_made_once_and_then_replaced(tmp_path, monkeypatch):
     assert saved == [*urls.items()] * 2
 
 
-def test_a_variant_belongs_to_the_sweep_that_makes_it():
-    changes = {"table1": {}, "table2": {"elmo.layers": "last"}, "table3": {"elmo.where": "output"},
-               "ner_loss": {"task.head.loss": "sum"}, "others": {"task.fit.epochs": 3}}  # fmt: skip
-    for page, variant in changes.items():
-        opening = wandb_runs.arguments(fake(variant=variant), WandbConfig(project="p"))
-        assert opening["group"] == f"{page}/open/ner"
-
-
 def test_names_are_cut_to_what_the_server_takes():
     assert wandb_runs.cut("ner open +ELMo", ", seed 1") == "ner open +ELMo, seed 1"
     name = wandb_runs.cut("x" * 300, ", seed 1")

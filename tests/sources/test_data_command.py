@@ -4,14 +4,15 @@ import errno
 import hashlib
 import io
 import lzma
+import sys
 import tarfile
 from pathlib import Path
 
 import pytest
 
 from elmo_bench.commands.run import Data
-from elmo_bench.configuration import schema
-from elmo_bench.configuration.pages import compose
+from elmo_bench.configuration import composing
+from elmo_bench.configuration.composing import compose
 from elmo_bench.identity.missing import check_files
 from elmo_bench.sources import make, pages
 from elmo_bench.sources.fetch import content_digest, unpack
@@ -66,7 +67,7 @@ def run(page, tmp_path, monkeypatch, capsys):
     def call(*arguments: str) -> str:
         root = f"data_root={tmp_path / 'root'}"
         monkeypatch.setattr("sys.argv", ["elmo-bench data", root, *arguments])
-        Data.start()
+        Data.parse(sys.argv[1:]).run()
         return capsys.readouterr().out
 
     return call
@@ -115,7 +116,7 @@ def test_a_data_folder_from_before_the_split_gets_one_line_with_the_command(tmp_
         (tmp_path / name).touch()
     chosen = ["task=ner", "scale=open", "arm=baseline", "vectors=random", f"data_root={tmp_path}"]
     with pytest.raises(UserError, match=f"elmo-bench data scale=open task=ner data_root={tmp_path}") as caught:
-        check_files(schema.typed(compose(chosen)))
+        check_files(composing.validated(compose(chosen)))
     assert "\n" not in str(caught.value)
 
 

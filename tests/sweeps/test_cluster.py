@@ -19,7 +19,8 @@ from elmo_bench.system.errors import UserError
 
 def wanted(argv):
     """What `sweep` is asked for."""
-    return (made := Sweep.parse(argv)).request(made.sweep)
+    command = Sweep.parse(argv)
+    return command.request(str(command.sweep), command.on)
 
 
 def test_a_page_and_changes_to_it_say_what_a_cluster_is_asked_for():

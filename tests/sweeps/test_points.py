@@ -2,10 +2,9 @@
 
 import pytest
 
-from elmo_bench.configuration import pages, schema, tables
-from elmo_bench.identity.arms import variant
+from elmo_bench.configuration import composing, tables
 from elmo_bench.identity.settings import Identity
-from elmo_bench.sweeps.pages import points
+from elmo_bench.sweeps.request import points
 from elmo_bench.system.storage.hashing import fingerprint
 
 pytestmark = pytest.mark.slow
@@ -20,6 +19,6 @@ def test_the_points_of_every_sweep_keep_their_ids_and_their_changes():
         if page.scales and "mini" not in page.scales:
             continue
         for point in points(sweep, [f"task={task}", "scale=mini"], [1]):
-            run = schema.typed(pages.compose([f"task={task}", "scale=mini", *point]))
-            found[f"{sweep} {' '.join(point)}"] = [Identity(run).run, variant(run)]
+            run = composing.run_config([f"task={task}", "scale=mini", *point])
+            found[f"{sweep} {' '.join(point)}"] = [Identity(run).run, run.variant]
     assert fingerprint(found) == "8ced8b1ab2be3579"

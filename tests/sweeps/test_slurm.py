@@ -17,12 +17,11 @@ import pytest
 
 from elmo_bench.records import items, store
 from elmo_bench.sweeps import queued
-from elmo_bench.sweeps.cluster import CANCELLED, QueuedRun, cancel, first_line, queue, settings, submit
+from elmo_bench.sweeps.cluster import QueuedRun, cancel, queue
 from elmo_bench.system import places
 from tests import fakes, slurm_cluster
 from tests.conftest import Bench
 from tests.running.test_train import result
-from tests.sweeps.test_cluster_table import attempt_of, each_row, training
 
 LACKING = slurm_cluster.missing()
 pytestmark = pytest.mark.skipif(bool(LACKING), reason=f"no Slurm here: {', '.join(LACKING)} not installed")
@@ -242,30 +241,3 @@ def test_what_slurm_refuses_is_told_in_one_line(toy):
     )
     assert len(done.stderr.splitlines()) == 1
     assert not queue()
-
-
-@each_row
-def test_what_follows_is_what_the_page_says(row, slurm, tmp_path, monkeypatch):
-    for key in ("SLURM_CONF", "PATH"):
-        monkeypatch.setenv(key, slurm[key])
-    attempt, page = attempt_of(row, tmp_path), settings("slurm", ["run.cpus_per_task=1", "run.mem_gb=0.5"])
-    asked = page.run.model_copy(update={"setup": [first_line(tmp_path, attempt.attempts)]})
-    (first,) = submit([attempt], tmp_path, page, asked, "row")
-    training(tmp_path)
-    if row.how == "SIGUSR2":
-        slurm_does("scancel", "--signal=USR2", first)
-    elif row.how == "SIGKILL":
-        slurm_does("scancel", "--signal=KILL", "--full", first)
-    elif row.how == "requeue":
-        slurm_does("scontrol", "requeue", first)
-    elif row.how == "cancel":
-        (tmp_path / CANCELLED).touch()
-        cancel(attempt.run.jobs)
-    end = time.monotonic() + 300  # Slurm queues a job again after two minutes
-    while {first, *attempt.run.jobs} & queue().keys():
-        assert time.monotonic() < end, attempt.run.journal.read_text()
-        time.sleep(0.5)
-    started = [line.split()[1] for line in attempt.run.journal.read_text().splitlines() if line.startswith("started ")]
-    assert started[0] == first
-    assert [job == first for job in started[1:]] == {"place": [True], "successor": [False], "": []}[row.again]
-    assert attempt.run.record.exists() == bool(row.again)

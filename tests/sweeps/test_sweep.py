@@ -10,8 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from elmo_bench.commands.run import Sweep, Train
-from elmo_bench.configuration import pages, schema
+from elmo_bench.commands.run import Sweep
+from elmo_bench.commands.train import Train
+from elmo_bench.configuration import composing
 from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
 from elmo_bench.sweeps import local
@@ -40,7 +41,8 @@ PAGES = {  # the runs of `arms` start sooner than those of `places`
 
 def wanted(argv):
     """What `sweep` is asked for."""
-    return (made := Sweep.parse(argv)).request(made.sweep)
+    command = Sweep.parse(argv)
+    return command.request(str(command.sweep), command.on)
 
 
 @pytest.fixture
@@ -80,9 +82,9 @@ def planned(toy, *changes: str, seeds: int = 1, run: bool = True) -> Plan:
 def test_points_that_differ_in_their_seed_are_composed_once(toy, monkeypatch):
     """The ids are those of every point composed by itself, also where a file has the seed in another value."""
     points = [each.point for each in planned(toy, seeds=4).runs]
-    by_itself = [Identity(schema.typed(pages.compose(point.overrides))).run for point in points]
-    composed, compose = [], pages.compose
-    monkeypatch.setattr(pages, "compose", lambda *given: composed.append(given) or compose(*given))
+    by_itself = [Identity(composing.run_config(point.overrides)).run for point in points]
+    composed, compose = [], composing.compose
+    monkeypatch.setattr("elmo_bench.sweeps.plan.compose", lambda *given: composed.append(given) or compose(*given))
     assert [each.run for each in planned(toy, seeds=4).runs] == by_itself
     assert len(composed) == len({point.setting for point in points}) < len(points)
     seeded = planned(toy, "task.fit.least_updates=${seed}", seeds=3).runs
@@ -95,15 +97,15 @@ def test_hydras_multirun_has_the_runs_of_a_sweep(tmp_path, monkeypatch):
     composed = []
 
     def recorded(cfg):
-        composed.append(schema.typed(cfg))
+        composed.append(composing.validated(cfg))
         return fake()
 
     given = [f"data_root={tmp_path}", f"results_root={tmp_path}", f"hydra.sweep.dir={tmp_path}/hydra"]
     monkeypatch.setattr("elmo_bench.running.launch.train", recorded)
     monkeypatch.setattr("sys.argv", ["train", "+sweep=table1", "task=sst5", "scale=open", "seed=1", *given])
-    Train.start()
+    Train.parse(sys.argv[1:]).run()
     listed = plan(SweepRequest("table1", ["sst5"], "open", 1, run=False, overrides=given[:2])).errors
-    by_itself = [schema.typed(pages.compose(point.overrides)) for point in listed]
+    by_itself = [composing.run_config(point.overrides) for point in listed]
     assert [each.model_copy(update={"typed": []}) for each in composed] == [
         each.model_copy(update={"typed": []}) for each in by_itself
     ]
@@ -139,7 +141,7 @@ def test_runs_on_a_gpu_that_was_named_are_not_dealt_others(toy, monkeypatch):
     monkeypatch.setattr(local, "run_jobs", lambda jobs, at_once, ended, gpus, each: dealt.append(gpus))
     for devices in ("1", "[1]"):
         made = planned(toy, "trainer.accelerator=auto", f"trainer.devices={devices}")
-        local.SweepOutcome(made).train(made.new)
+        local.train(made, made.new)
     assert dealt == [["0", "1"], []]
 
 
@@ -207,12 +209,9 @@ def test_what_is_missing_is_run_and_after_kills_at_any_moment_the_records_are_th
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "missing argument +sweep=...; choose from table1, table2"),
         (["+sweep=table9"], "sweep=table9: there is no such sweep; did you mean table"),
         (["+sweep=table2", "task=snil"], "task=snil: there is no such task; did you mean snli?"),
         (["+sweep=table2", "seeds=0"], "seeds=0: should be greater than or equal to 1"),
-        (["+sweep=table2", "jobs=two"], "jobs=two: should be a valid integer"),
-        (["+sweep=table2", "run=maybe"], "run=maybe: should be a valid boolean"),
         (["+sweep=table2", "seed=3"], "give seeds=N"),
         (["+sweep=table2", "trainer.fast_dev_run=true"], "a smoke run leaves no record for a table"),
         (["+sweep=table2", "elmo.lambda=0.1"], "elmo.lambda=0.1: the sweep table2 sets elmo.lambda in its runs itself"),
@@ -225,7 +224,7 @@ def test_what_is_missing_is_run_and_after_kills_at_any_moment_the_records_are_th
 )
 def test_what_cannot_be_asked_for_is_one_line(arguments, message):
     with pytest.raises(UserError) as caught:
-        wanted(arguments)
+        plan(wanted(arguments))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -247,7 +246,7 @@ def test_the_command_that_goes_on_asks_for_the_same():
     several = wanted(["+sweep=table2", "task=all"])
     assert "task=all" in several.command()
     of_task = "+sweep=table2 task=srl scale=open seeds=2 elmo.dropout=0.2 'data_root=/my data'"
-    assert given.command_for("srl") == f"elmo-bench sweep {of_task}"
+    assert given.command("srl") == f"elmo-bench sweep {of_task}"
 
 
 # What runs, and in which order.
@@ -264,9 +263,10 @@ def test_one_run_with_elmo_starts_then_those_without(toy):
 def test_a_run_that_cannot_be_is_no_failure(toy, monkeypatch):
     wrong = UserError("fraction=0.1: fewer than a batch of 8"), UserError("no disk")
     monkeypatch.setattr(local, "run_jobs", ending(*wrong))
-    outcome = local.run_missing(planned(toy))
-    assert (len(outcome.impossible), len(outcome.errors)) == (1, 1)
-    assert outcome.line().startswith("places: 0 of 1 runs are recorded, 1 failed; to go on: ")
+    made = planned(toy)
+    local.run_missing(made)
+    assert (len(made.impossible), len(made.failed)) == (1, 1)
+    assert made.line().startswith("places: 0 of 1 runs are recorded, 1 failed; to go on: ")
 
 
 def test_a_share_that_a_recorded_run_shows_to_be_less_than_a_batch_is_not_tried_again(toy, sweep):
@@ -287,8 +287,8 @@ def test_what_a_sweep_costs_is_said_before_it_starts(toy, monkeypatch, capsys):
     local.run_missing(made)
     assert "6 runs to train; none like them is recorded, so that their time is not known" in capsys.readouterr().out
     own = [fake("none", seed, task="toy", device_seconds=600.0 * seed) for seed in (1, 2, 9)]
-    known = made._replace(records={str(i): record for i, record in enumerate(own)})
-    told = known.cost(made.new)
+    made.records = {str(i): record for i, record in enumerate(own)}
+    told = made.cost(made.new)
     assert told.startswith("6 runs to train: about 60 min of training alone (")
     assert "without 3 of which none" in told
 
@@ -309,8 +309,8 @@ def test_what_runs_need_before_they_train_counts_and_what_is_made_once_only_once
     monkeypatch.setattr(store, "read_all", lambda *place: known)
     first = 100.0 + 10.0 + 100.0 + 20.0 + 250.0 + 90.0
     assert made.cost(made.new).startswith(f"2 runs to train: about {first / 60:.0f} min of computing, preparation incl")
-    again = made._replace(records={"a": fake("none", 9, task="toy", device_seconds=100.0, preparing={"start": 10.0})})
-    assert again.cost(again.new).startswith("2 runs to train: about 4 min of computing, preparation included")
+    made.records = {"a": fake("none", 9, task="toy", device_seconds=100.0, preparing={"start": 10.0})}
+    assert made.cost(made.new).startswith("2 runs to train: about 4 min of computing, preparation included")
 
 
 def test_each_run_is_a_process_of_one_run(toy, monkeypatch):

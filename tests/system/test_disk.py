@@ -257,7 +257,7 @@ def test_a_command_is_refused_and_then_done(command, arguments, size, tmp_path, 
     monkeypatch.setattr(sys, "argv", ["x", *given])
     (tmp_path / "out").mkdir()
     with small_files(size):
-        assert f"{tmp_path}/out" in refused(command.start, capsys)
+        assert f"{tmp_path}/out" in refused(lambda: command.parse(given).run(), capsys)
     assert not partial(tmp_path)
-    console.report(command.start)
+    console.report(lambda: command.parse(given).run())
     assert any(path.is_file() for path in (tmp_path / "out").rglob("*"))

@@ -13,7 +13,7 @@ import pytest
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.weights import load_weights
 from elmo_bench.commands.compare import score
-from elmo_bench.commands.run import Train
+from elmo_bench.commands.train import Train
 from elmo_bench.embedding.tables import VectorFiles
 from elmo_bench.embedding.vectors import read
 from elmo_bench.system.errors import UserError

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,7 @@ def test_another_output_is_written(folder, monkeypatch, capsys):
     """Also where the input has another name for a file beside it, and where a file is replaced."""
     (folder.parent / "words").write_text("of an earlier call")
     monkeypatch.setattr("sys.argv", ["elmo-bench", f"text={folder}/t", f"output={folder.parent}/words"])
-    Vocabulary.start()
+    Vocabulary.parse(sys.argv[1:]).run()
     assert "few" in (folder.parent / "words").read_text()
 
 
@@ -103,10 +104,10 @@ def test_data_removes_no_folder_that_it_has_not_made(tmp_path, monkeypatch):
     mine.parent.mkdir()
     mine.write_text("mine")
     with pytest.raises(UserError, match="was not made by this command, which would remove it; move it away"):
-        Data.start()
+        Data.parse(sys.argv[1:]).run()
     assert mine.read_text() == "mine"
     mine.unlink()
-    Data.start()
+    Data.parse(sys.argv[1:]).run()
     assert not mine.parent.exists()
 
 
@@ -114,7 +115,7 @@ def test_a_report_replaces_no_readme_of_somebody_else(tmp_path, monkeypatch):
     (tmp_path / "README.md").write_text("# My data\n")
     monkeypatch.setattr("sys.argv", ["elmo-bench report", f"results_root={tmp_path}"])
     with pytest.raises(UserError, match="README.md: not written by `elmo-bench report`; move it away"):
-        Report.start()
+        Report.parse(sys.argv[1:]).run()
     assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
     assert (tmp_path / "README.md").read_text() == "# My data\n"
 

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from elmo_bench.commands.compare import Report
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import composing
 from elmo_bench.running.launch import train
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -45,10 +45,10 @@ def test_a_place_that_cannot_be_is_told_in_one_line(folder, name, monkeypatch, c
     own = {"results_root": folder / "results", "cache_root": folder / "cache"}
     for key in own:
         asked = ["task=ner", "scale=mini", *(f"{root}={path}" for root, path in {**own, key: there}.items())]
-        assert message in said(capsys, lambda asked=asked: train(pages.compose(asked)))
+        assert message in said(capsys, lambda asked=asked: train(composing.compose(asked)))
     monkeypatch.setattr("sys.argv", ["elmo-bench report", f"results_root={there}"])
     told = "/proc/elmo: there is no such folder" if name == "/proc/elmo" else message  # a report makes none
-    assert told in said(capsys, Report.start)
+    assert told in said(capsys, lambda: Report.parse([f"results_root={there}"]).run())
     if name != "dangling":  # the folder is made where the link leads to
         with pytest.raises(UserError, match=re.escape(message)):
             outputs.begun(there, "card.json")
@@ -56,10 +56,10 @@ def test_a_place_that_cannot_be_is_told_in_one_line(folder, name, monkeypatch, c
 
 
 def test_a_value_beyond_ascii_is_shown_in_quotes(capsys):
-    line = said(capsys, lambda: pages.compose(["results_root=/tmp/é b"]))
+    line = said(capsys, lambda: composing.compose(["results_root=/tmp/é b"]))
     assert line.endswith("""write the value in double quotes: 'results_root="/tmp/é b"'\n""")
     (quoted,) = shlex.split(line.rpartition(": ")[2])
-    assert pages.compose([quoted]).results_root == "/tmp/é b"
+    assert composing.compose([quoted]).results_root == "/tmp/é b"
 
 
 def test_a_user_without_a_home_is_told(monkeypatch):

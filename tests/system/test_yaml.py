@@ -6,7 +6,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from elmo_bench.bilm.untrained import UntrainedBilm
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import composing
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import yaml_text
@@ -74,7 +74,7 @@ def test_a_page_that_hydra_reads_has_the_same_limits(bench, content):
     page = bench.conf / "trainer" / "mine.yaml"
     page.write_bytes(content if isinstance(content, bytes) else f"# @package _global_\n{content}".encode())
     with pytest.raises(Exception) as raised:  # noqa: PT011 (Hydra's, OmegaConf's or YAML's own)
-        pages.compose(bench.overrides("trainer=mine"))
+        composing.compose(bench.overrides("trainer=mine"))
     line = console.explain(raised.value)
     assert line is not None
     assert str(page) in line

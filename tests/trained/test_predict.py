@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from elmo_bench.commands.compare import score
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import composing, pages
 from elmo_bench.running.launch import train
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
@@ -85,7 +85,7 @@ def trained(tmp_path_factory):
         folder = tmp_path_factory.mktemp(task)
         data = [f"task={task}", "scale=mini", f"scale.folder={folder}/mini"]
         run = [f"scale.sizes={SIZES}", "arm=baseline", "task.fit.epochs=1", "trainer=cpu"]
-        cfg = pages.compose([*data, *run, f"results_root={folder}/results", f"cache_root={folder}"])
+        cfg = composing.compose([*data, *run, f"results_root={folder}/results", f"cache_root={folder}"])
         record = train(cfg)
         return str(folder / "results" / record.checkpoint), record, str(cfg.task.data.test)
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 
 import pytest
 import torch
@@ -152,7 +153,7 @@ def test_a_weight_too_large_for_float16_is_named(shelf):
 
 def test_the_command_prints_where_the_head_is(shelf, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["export_head", f"checkpoint={shelf.checkpoint}", f"output={shelf.models}/heads"])
-    ExportHead.start()
+    ExportHead.parse(sys.argv[1:]).run()
     assert capsys.readouterr().out == f"{shelf.folder}\n"
 
 

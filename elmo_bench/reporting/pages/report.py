@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from elmo_bench.configuration.tables import in_order
 from elmo_bench.records import studies
 from elmo_bench.records.record import Record
-from elmo_bench.records.store import read_all, whole
+from elmo_bench.records.store import full_runs, read_all
 from elmo_bench.reporting import charts
 from elmo_bench.reporting.pages.chapters import Chapter, chapters
 from elmo_bench.reporting.section import Number, Section, inert, pipes
@@ -45,7 +45,7 @@ def refresh(results_root: str | Path, readme: Path | None = None) -> list[Sectio
     Raises:
         UserError: a record, table or figure that cannot be read, a readme without the markers; then nothing is written.
     """
-    records = whole(read_all(results_root))
+    records = full_runs(read_all(results_root))
     report = made(records, results_root)
     files = {Path(results_root) / name: text for name, text in report.files.items()}
     if readme is not None:

@@ -100,7 +100,7 @@ def evaluated(outcomes: Sequence[Outcome], scale: str, studies: Sequence[StudyRe
         for finding in table.findings:
             rows = [_row(finding, table, task, here.get(task)) for task in tables.in_order(finding.paper)]
             found.append(Evaluated(finding, scale, command, [_told(row, finding, command) for row in rows]))
-    for study, findings in tables.of_studies().items():
+    for study, findings in tables.study_findings().items():
         command = f"elmo-bench {'tune task=all' if study == 'tuning' else f'analysis.{study}'} scale={scale}"
         place = scale, study, pages.written("scale", scale, "bilm") or ""
         listed = [each for each in studies if (each.scale, each.study, each.bilm) == place]

@@ -9,7 +9,7 @@ from itertools import groupby
 from statistics import fmean, stdev
 from typing import Any
 
-from elmo_bench.identity.settings import flat
+from elmo_bench.configuration.keys import flat
 from elmo_bench.records import store
 from elmo_bench.records.frame import rows_of
 from elmo_bench.records.record import Record, without_seed

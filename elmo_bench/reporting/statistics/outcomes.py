@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from elmo_bench.configuration.tables import Setting, in_order
 from elmo_bench.records.frame import CONTEXT_FREE, UNTRAINED, fits, is_main, rest, rows_of
-from elmo_bench.records.record import Record
-from elmo_bench.records.run_names import changes_of, with_changes
+from elmo_bench.records.record import Record, changes_of, with_changes
 from elmo_bench.reporting.statistics.gains import Gain, Pair, gain
 from elmo_bench.reporting.statistics.groups import Group, in_groups, weight, weight_of_pair
 from elmo_bench.system.errors import UserError

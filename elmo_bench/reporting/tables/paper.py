@@ -22,8 +22,8 @@ from elmo_bench.reporting.statistics import gains, groups
 from elmo_bench.reporting.statistics.gains import gain
 from elmo_bench.reporting.statistics.groups import Group, mean_weights, runs_of, weight
 from elmo_bench.reporting.statistics.outcomes import Scales, by_scale
-from elmo_bench.sweeps import pages as sweeps
-from elmo_bench.sweeps.local import SweepOutcome
+from elmo_bench.sweeps import request as sweeps
+from elmo_bench.sweeps.plan import Plan
 from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system.storage.files import write_text
 
@@ -160,7 +160,7 @@ def _axes(request: SweepRequest) -> tuple[list[Column], list[Column]]:
     if request.changes and request.tasks:
         changes = request.setting(request.tasks[0])
         points = sweeps.points(request.sweep, [f"scale={scale}"], [1], request.instead)
-        given = [normal(changes | sweeps.made(each, request.tasks[0], scale), scale) for each in points]
+        given = [normal(changes | sweeps.recorded_setting(each, request.tasks[0], scale), scale) for each in points]
 
     def made(pair: Pair, changes: Setting = changes) -> Setting:
         return normal(changes | pair[0].of | pair[1].of, scale)
@@ -209,7 +209,7 @@ def sections(made: Content) -> list[Section]:
     for task, cells in made.cells.items():
         total = len(seeds) * sum(not cell.impossible for cell in cells.values())
         if lacking := sum(len(cell.missing) for cell in cells.values()):
-            remarks.append(f"{task}: {lacking} of {total} runs are missing: {request.command_for(task)}")
+            remarks.append(f"{task}: {lacking} of {total} runs are missing: {request.command(task)}")
     found = [Section(title, " ".join(filter(None, [table.note, made.note, changed])), header, rows, remarks)]
     if table.over:  # of sources of context: the gains of each over others, the weights of its layers, its cost
         found += [
@@ -347,7 +347,7 @@ def _cost(task: str, source: str, group: Group) -> Row:
 # The file.
 
 
-def write(outcome: SweepOutcome) -> tuple[str, Content]:
+def write(plan: Plan) -> tuple[str, Content]:
     """Writes the table of a sweep: the tasks asked for, and others that have runs of their own in it.
 
     Returns:
@@ -356,8 +356,8 @@ def write(outcome: SweepOutcome) -> tuple[str, Content]:
     Raises:
         UserError: a record or a place that cannot be read or written.
     """
-    request, root = outcome.plan.request, outcome.plan.config.results_root
-    made = content(request, by_scale(outcome.records.values()), outcome.plan.asked)
+    request, root = plan.request, plan.config.results_root
+    made = content(request, by_scale(plan.records.values()), plan.asked)
     assert made is not None  # the tasks asked for are in it
     write_text(Path(root) / _name(request), markdown(sections(made)))
     return _name(request), made

@@ -9,7 +9,7 @@ from math import isinf
 
 from elmo_bench.configuration import tables
 from elmo_bench.configuration.pages import title
-from elmo_bench.records.run_names import with_changes
+from elmo_bench.records.record import with_changes
 from elmo_bench.records.store import place
 from elmo_bench.reporting.section import Number, Section, inert, pipes
 from elmo_bench.reporting.statistics.findings import (

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
-from elmo_bench.configuration.composing import ARMS
+from elmo_bench.configuration.keys import flat
+from elmo_bench.configuration.pages import ARMS
 from elmo_bench.configuration.tables import table
-from elmo_bench.identity.settings import flat
 from elmo_bench.records.frame import is_main
 from elmo_bench.records.record import Record
 from elmo_bench.records.store import read_all

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration import composing
 from elmo_bench.running.build import build
 from elmo_bench.running.data import Data
 from elmo_bench.system.errors import UserError
@@ -105,8 +105,8 @@ def test_a_long_document_is_trained_a_window_at_a_time(reader):
 def test_windows_are_a_function_of_seed_and_epoch(reader):
     made = reader(train="".join(column_file(name=f"d{i}") for i in range(8)), max_sentences=1)
     splits = made.load()
-    cfg = pages.compose(["task=coref", "scale=mini", "scale.folder=none"])
-    data = Data(schema.typed(cfg).task.batch, 3, made, splits)
+    cfg = composing.compose(["task=coref", "scale=mini", "scale.folder=none"])
+    data = Data(composing.validated(cfg).task.batch, 3, made, splits)
 
     def epoch(number: int) -> list[list[list[str]]]:
         place = SimpleNamespace(root_device=torch.device("cpu"))
@@ -123,7 +123,7 @@ def test_windows_are_a_function_of_seed_and_epoch(reader):
 def test_heads_are_made_of_words_and_characters_without_elmo(reader):
     made = reader()
     made.load()
-    run = schema.typed(pages.compose(["task=coref", "scale=mini", "scale.folder=none", "elmo.where=input"]))
+    run = composing.run_config(["task=coref", "scale=mini", "scale.folder=none", "elmo.where=input"])
     module = build(run, made, FakeBiLM())
     head: Any = module.head
     own = run.task.words["size"] + sum(run.task.chars["filters"].values())

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hydra.utils import instantiate
 
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import composing
 from elmo_bench.nn.feedforward import MaxoutLayers, ReluLayers
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Embedded
@@ -104,7 +104,7 @@ def test_an_unknown_place_of_elmo_is_refused():
 
 
 def test_the_page_has_the_papers_sizes_and_one_override_gives_maxout():
-    cfg = pages.compose(["task=sst5", "scale=paper"])
+    cfg = composing.compose(["task=sst5", "scale=paper"])
     model = instantiate(cfg.task.head)(input_size=300 + 1024, elmo_size=1024, vocabularies={})
     assert (model.encoder.output_size, model.integrator.output_size) == (600, 600)
     assert model.integrator.forward_lstm.input_size == 3600  # [h ; biLSTM(ELMo)], and with its context three times
@@ -112,5 +112,5 @@ def test_the_page_has_the_papers_sizes_and_one_override_gives_maxout():
     assert instantiate(cfg.task.optimizer)(model.parameters()).param_groups[0]["lr"] == 1e-4
     assert (cfg.elmo["where"], cfg.elmo["lambda"]) == ("both", 0.001)
     maxout = "task.head.classifier._target_=elmo_bench.nn.feedforward.MaxoutLayers"
-    make = instantiate(pages.compose(["task=sst5", maxout]).task.head)
+    make = instantiate(composing.compose(["task=sst5", maxout]).task.head)
     assert isinstance(make(input_size=9, elmo_size=0, vocabularies={}).classifier, MaxoutLayers)

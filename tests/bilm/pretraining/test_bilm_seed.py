@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from elmo_bench.bilm.card import CARD, FILES, read_card, write_card
-from elmo_bench.configuration import pages, schema
-from elmo_bench.identity.arms import variant
+from elmo_bench.configuration import composing
 from elmo_bench.identity.missing import check_files
 from elmo_bench.identity.settings import Identity
 from elmo_bench.mini import MiniData
@@ -20,7 +19,7 @@ from tests.damage import flipped
 
 
 def mini(tmp_path, *changes):
-    return schema.typed(pages.compose(["task=ner", "scale=mini", f"cache_root={tmp_path}", *changes]))
+    return composing.run_config(["task=ner", "scale=mini", f"cache_root={tmp_path}", *changes])
 
 
 @pytest.mark.slow
@@ -31,7 +30,7 @@ def test_another_seed_is_another_recipe_in_another_folder(tmp_path):
     assert recipes[0] | {"seed": 2} == recipes[1]
     assert [Path(run.bilm.weights).parent.name for run in (one, two)] == ["bilm", "bilm-seed2"]
     assert Path(two.bilm.options).parent == Path(two.bilm.weights).parent
-    assert variant(two) == {"bilm.seed": 2}
+    assert two.variant == {"bilm.seed": 2}
     assert Identity(mini(tmp_path, "arm=baseline")).run == Identity(mini(tmp_path, "arm=baseline", "bilm.seed=2")).run
 
 
@@ -69,7 +68,7 @@ def brought(tmp_path) -> Path:
 
 def test_the_bilm_that_comes_with_the_project_is_copied(tmp_path, brought, trained):
     page = mini(tmp_path, f"models_root={tmp_path}/models", f"scale.folder={tmp_path}/v5-seed1")
-    made = MiniBilm(page.bilm, page.places).make()
+    made = MiniBilm(page.bilm, page).make()
     assert {path.name: path.read_bytes() for path in made.iterdir()} == {
         path.name: path.read_bytes() for path in brought.iterdir()
     }
@@ -88,16 +87,16 @@ def test_it_is_not_used_for_another_text_or_seed_or_if_damaged(tmp_path, brought
     elif case not in ("seed", "nothing brought"):
         (brought / case).write_bytes(flipped((brought / case).read_bytes(), random.Random(1)))
     page = mini(tmp_path, f"models_root={tmp_path}/{models}", f"scale.folder={tmp_path}/v5-seed1", f"bilm.seed={seed}")
-    assert not list(MiniBilm(page.bilm, page.places).make().glob("*"))
+    assert not list(MiniBilm(page.bilm, page).make().glob("*"))
     assert trained == [(2, "pretrain-seed2", "bilm-seed2") if seed == 2 else (1, "pretrain", "bilm")]
 
 
 @pytest.mark.slow
 def test_the_projects_own_is_that_of_the_page_and_the_generated_text(tmp_path, trained):
     """The text is the one in this checkout's cache, generated where it is not there yet."""
-    run = schema.typed(pages.compose(["task=coref"]))
+    run = composing.run_config(["task=coref"])
     (tmp_path / "lm").mkdir()
-    shutil.copy(MiniData(run.scale, run.places).make() / "lm/train.txt", tmp_path / "lm")
+    shutil.copy(MiniData(run.scale, run).make() / "lm/train.txt", tmp_path / "lm")
     page = mini(tmp_path, f"scale.folder={tmp_path}")
-    assert (MiniBilm(page.bilm, page.places).make() / "weights.hdf5").is_file()
+    assert (MiniBilm(page.bilm, page).make() / "weights.hdf5").is_file()
     assert not trained

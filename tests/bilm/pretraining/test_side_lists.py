@@ -9,7 +9,7 @@ from elmo_bench.bilm.lm import read_vocabulary
 from elmo_bench.bilm.pretraining.run import make_recipe
 from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.commands.bilm import chosen_recipe
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import composing
 from elmo_bench.system.errors import UserError
 
 WORDS = "<S>\n</S>\n<UNK>\nthe\ndog\n"
@@ -44,7 +44,7 @@ def test_a_vocabulary_of_hardly_any_word_of_the_text_is_refused(text, change):
     words = WORDS.replace("dog", "dog 50").replace(*change)
     (text / "words.txt").write_text(words)
     typed = ["pretrain=mini", "recipe.vocabulary=5", "recipe.negatives=2", "+recipe.words=words.txt"]
-    cfg = pages.compose(typed, "pretrain").recipe
+    cfg = composing.compose(typed, "pretrain").recipe
     cfg.text, cfg.heldout = [["text.txt", None]], [["text.txt", None]]
     with pytest.raises(UserError, match=r"words\.txt: has 0 of the 250 running words of the text \(0\.0%\)"):
         Trainer(make_recipe(cfg, text), text, text / "work")
@@ -56,7 +56,7 @@ def test_files_are_looked_up_below_the_root_and_then_in_the_current_folder(text,
     for name in ("text.txt", "mine.txt", "more-1.txt"):
         (here / name).write_text("a dog\n")
     monkeypatch.chdir(here)
-    cfg = pages.compose(["pretrain=mini"], "pretrain").recipe
+    cfg = composing.compose(["pretrain=mini"], "pretrain").recipe
     cfg.text, cfg.heldout = ["text.txt", ["mine.txt", 5], "more-*"], "nosuch.txt"
     recipe = make_recipe(cfg, text)
     assert recipe.text == [("text.txt", None), (f"{here}/mine.txt", 5), (f"{here}/more-*", None)]
@@ -68,7 +68,7 @@ def test_files_are_looked_up_below_the_root_and_then_in_the_current_folder(text,
 def test_every_key_of_a_recipe_can_be_typed_on_every_page(scale, plus):
     typed = ["start=a", "frozen=true", "parent=[a,b]", "words=w.txt", "bfloat16=true", "rows=8"]
     chosen, shown = chosen_recipe([f"scale={scale}", *(f"{plus}recipe.{each}" for each in typed), "--cfg", "job"])
-    cfg = pages.compose(chosen, "pretrain")
+    cfg = composing.compose(chosen, "pretrain")
     assert shown
     assert (cfg.recipe.start, cfg.recipe.frozen, cfg.recipe.words, cfg.recipe.bfloat16) == ("a", True, "w.txt", True)
     assert list(cfg.recipe.parent) == ["a", "b"]

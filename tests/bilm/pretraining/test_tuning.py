@@ -17,8 +17,7 @@ from elmo_bench.bilm.lm import BidirectionalLM, load_lm
 from elmo_bench.bilm.pretraining.run import export
 from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.commands.bilm import Tune
-from elmo_bench.configuration import pages, schema
-from elmo_bench.identity.arms import variant
+from elmo_bench.configuration import composing, schema
 from elmo_bench.identity.settings import Identity
 from elmo_bench.mini.data import ensure_data
 from elmo_bench.records import studies
@@ -75,8 +74,8 @@ def overrides(bench, parent: Path, *changes: str) -> list[str]:
 
 def made(bench, parent: Path, *changes: str) -> Path:
     """The tuned biLM of the toy task."""
-    run = schema.typed(pages.compose(["bilm=tuned", *overrides(bench, parent, *changes)]))
-    return TunedBilm(run.bilm, run.places).make()
+    run = composing.run_config(["bilm=tuned", *overrides(bench, parent, *changes)])
+    return TunedBilm(run.bilm, run).make()
 
 
 def command(bench, parent: Path, *changes: str) -> tuple[int, str]:
@@ -119,7 +118,7 @@ def joined(train: Path, test: Path) -> str:
 
 def block(task: str, folder: Path) -> schema.TunedConfig:
     """The configuration of a tuned biLM for a task of the mini scale."""
-    bilm = schema.typed(pages.compose([f"task={task}", "bilm=tuned", f"scale.folder={folder}"])).bilm
+    bilm = composing.run_config([f"task={task}", "bilm=tuned", f"scale.folder={folder}"]).bilm
     assert isinstance(bilm, schema.TunedConfig)
     return bilm
 
@@ -257,9 +256,9 @@ def test_a_tuning_killed_three_times_is_an_undisturbed_one(bench, official, monk
 
 def test_a_run_with_a_tuned_biLM_says_what_it_comes_from(bench, whole):
     chosen = ["bilm=tuned", *overrides(bench, whole, "task.fit.epochs=1", "trainer=cpu")]
-    cfg = pages.compose(chosen)
-    run = schema.typed(cfg)
-    changes = variant(run)
+    cfg = composing.compose(chosen)
+    run = composing.validated(cfg)
+    changes = run.variant
     assert (changes["bilm"], changes["bilm.tuning.lr"]) == ("tuned", 0.05)
     assert {key for key in changes if not key.startswith("bilm.")} == {"bilm", "task.fit.epochs"}
     assert None not in changes.values()
@@ -273,9 +272,9 @@ def test_a_run_with_a_tuned_biLM_says_what_it_comes_from(bench, whole):
     assert str(bench.folder) not in json.dumps(record.plain())
     assert record.run == before == Identity(run).run
     others = ["bilm.tuning.lr=0.01", "bilm.tuning.softmax.epochs=3"]
-    ids = {Identity(schema.typed(pages.compose([*chosen, other]))).run for other in others}
+    ids = {Identity(composing.run_config([*chosen, other])).run for other in others}
     assert len({*ids, before}) == 3
-    assert Identity(schema.typed(pages.compose([*chosen, "bilm.tuning.every=9"]))).run == before
+    assert Identity(composing.run_config([*chosen, "bilm.tuning.every=9"])).run == before
 
 
 # What is refused.

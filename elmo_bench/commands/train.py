@@ -1,0 +1,145 @@
+"""Commands that make one run, or what it reads."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, ClassVar, NoReturn
+
+from elmo_bench.commands.command import RESUMES, Command, Examples
+from elmo_bench.system import children, places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal import console
+
+if TYPE_CHECKING:  # `--help` does not import it
+    from omegaconf import DictConfig
+
+
+class Train(Command):
+    """One run, or with -m a sweep of runs.
+
+    A run that has a record is not run again, and an interrupted run resumes from its last completed epoch.
+
+    Any key of the configuration may be given as KEY=VALUE, and +KEY=VALUE adds one. `elmo-bench train task=ner --cfg
+    job` prints the whole configuration of a run.
+    """
+
+    page: ClassVar[str] = "runs"
+    again: ClassVar[str] = RESUMES
+    overrides: ClassVar[bool] = True
+    examples: ClassVar[Examples] = {
+        "task=ner scale=mini": "+ELMo on generated data, offline",
+        "task=ner scale=mini arm=baseline": "the same model without ELMo",
+        "-m task=ner,srl seed=1,2,3": "six runs, one after another",
+        "+sweep=table2 task=snli scale=open": "a table of the paper",
+        "-cd FOLDER task=mine": "a task of your own, configuration files and code outside the project",
+    }
+
+    def run(self) -> None:
+        import hydra
+        from hydra.core.hydra_config import HydraConfig
+        from hydra.types import RunMode
+
+        from elmo_bench.configuration.composing import settled
+
+        failed: list[Exception] = []
+
+        @hydra.main(config_path=str(places.CONF), config_name="train", version_base="1.3")
+        def command(cfg: DictConfig) -> float | None:
+            os.chdir(HydraConfig.get().runtime.cwd)  # also with hydra.job.chdir=true, places are those of the user
+            if "Joblib" in HydraConfig.get().launcher["_target_"]:
+                children.end_with_parent()
+            elif not _in_process():  # a job of a cluster does not end with the command that has queued it
+                os.environ.pop(children.PARENT, None)
+            from elmo_bench.running.launch import train  # not for `--cfg job`, nor for a wrong key
+
+            try:
+                record = train(settled(cfg, HydraConfig.get().overrides.task))
+            except Exception as error:
+                if not _in_process() or console.explain(error) is None:
+                    raise
+                failed.append(error)  # not raised here: Hydra would print a line too
+                if HydraConfig.get().mode == RunMode.MULTIRUN:
+                    console.show(error)  # at once, before the rest of the sweep runs
+                return None
+            return record.metrics["dev"][record.monitor]
+
+        check_flags()
+        sys.argv += [part for folder in places.conf()[:-1] for part in ("--config-dir", str(folder))]
+        os.environ[children.PARENT] = str(os.getpid())  # for what a launcher starts
+        try:
+            command()
+        finally:
+            os.environ.pop(children.PARENT, None)
+        if failed:
+            raise failed[0]
+
+
+def check_flags() -> None:
+    """Puts flags behind overrides, where Hydra reads both in any order that was typed."""
+    from hydra._internal.utils import get_args_parser
+
+    def refuse(message: str) -> NoReturn:
+        how = "arguments are written key=value, as in seed=3, and `elmo-bench train --hydra-help` lists the flags"
+        raise UserError(f"{message}; {how}")
+
+    parser = get_args_parser()
+    parser.error = refuse  # type: ignore[method-assign]
+    for each in sys.argv[1:]:
+        group, _, name = each.removeprefix("hydra/").partition("=")
+        if each.startswith("hydra/") and name in places.named(group):
+            raise UserError(f"{each}: type {group}={name}, with the settings of conf/{group}/")
+    parsed, late = parser.parse_known_args()  # Python's parser takes only the first overrides in a row
+    if any(each.startswith("-") for each in late):
+        parser.parse_args()
+    overrides = [*parsed.overrides, *late]
+    sys.argv[1:] = [*overrides, *(each for each in sys.argv[1:] if each not in overrides)]
+
+
+def _explain(error: BaseException) -> str | None:
+    """One line for what Slurm refuses, or where it is missing (launcher=slurm)."""
+    if type(error).__module__.startswith("submitit") or (isinstance(error, RuntimeError) and "srun" in str(error)):
+        return f"launcher=slurm: {' '.join(str(error).split())}; see conf/launcher/slurm.yaml"
+    return None
+
+
+console.EXPLAINERS.append(_explain)
+
+
+def _in_process() -> bool:
+    """Whether runs share this process with `Train.run` and its list `failed`; other launchers start new processes."""
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+
+    config = HydraConfig.get()
+    return config.mode == RunMode.RUN or "BasicLauncher" in config.launcher["_target_"]
+
+
+class Prepare(Command):
+    """Make what a run reads: generated data, biLM, vectors, stored layers.
+
+    A run makes these itself where they are missing; a sweep on a cluster makes them once, in a job of its own.
+    """
+
+    page: ClassVar[str] = "runs"
+    overrides: ClassVar[bool] = True
+    examples: ClassVar[Examples] = {
+        "task=snli scale=open data_root=FOLDER": "the layers of all sentences of SNLI",
+    }
+
+    def run(self) -> None:
+        from elmo_bench.configuration import composing
+        from elmo_bench.identity import settings
+        from elmo_bench.identity.missing import check_files
+        from elmo_bench.running.blocks import check_blocks
+
+        run = composing.run_config(self.typed)
+        check_files(run)
+        check_blocks(run.task)
+        from elmo_bench.running.fit import check_machine
+        from elmo_bench.running.run import prepare
+
+        check_machine(run.trainer)
+        vectors = settings.make(run)
+        prepare(run, vectors)
+        print(f"{run.task.name}/{run.scale.name}: all that its runs read is there", flush=True)
