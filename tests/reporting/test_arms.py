@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from elmo_bench.configuration import composing
-from elmo_bench.records import record as run_names
 from elmo_bench.records import store
 from elmo_bench.reporting.pages import report as page
 from elmo_bench.reporting.statistics.outcomes import Outcome, by_scale
@@ -118,7 +117,7 @@ ELSEWHERE = ["task.data.folder=/a/b", "data_root=/c", "vectors_root=/d", "cache_
 
 
 @pytest.mark.parametrize(
-    ("given", "label"),
+    ("given", "expected"),
     [
         (["scale=paper", *ELSEWHERE], "+ELMo (input)"),
         (["scale=paper", "task.data.train=/x/mine.txt"], "+ELMo (input)"),
@@ -136,9 +135,9 @@ ELSEWHERE = ["task.data.folder=/a/b", "data_root=/c", "vectors_root=/d", "cache_
         ),
     ],
 )
-def test_a_label_names_content_and_no_place_or_python_path(given, label):
+def test_a_label_names_content_and_no_place_or_python_path(given, expected):
     run = composing.run_config(["task=ner", *given])
-    assert run_names.label(run.elmo.where, run.variant) == label
+    assert label(run.elmo.where, run.variant) == expected
 
 
 # Tables of made-up records.
