@@ -10,6 +10,7 @@ import pytest
 
 from elmo_bench.configuration import composing
 from elmo_bench.records import store
+from elmo_bench.records.record import label
 from elmo_bench.reporting.pages import report as page
 from elmo_bench.reporting.statistics.outcomes import Outcome, by_scale
 from elmo_bench.reporting.tables import tables
