@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from elmo_bench.configuration.tables import in_order
-from elmo_bench.records.frame import rest
 from elmo_bench.records.studies import StudyRecord
 from elmo_bench.records.times import COMPUTING, in_time, typical
 from elmo_bench.reporting import charts as draw
@@ -225,8 +224,8 @@ def layer_weights(scales: Scales) -> Chapter:
         for outcome in outcomes:
             for group in [*([outcome.main.treated] if outcome.main else []), *outcome.groups]:
                 run = group.first
-                source = "" if run.from_bilm or rest(run, {"bilm": None}) else f" of {run.bilm_name}"
-                if run.has_elmo and (source or not rest(run, {"elmo.where": None})):
+                source = "" if run.from_bilm or run.variant.keys() - {"bilm"} else f" of {run.bilm_name}"
+                if run.has_elmo and (source or not run.variant.keys() - {"elmo.where"}):
                     for place in run.layer_weights:
                         weights = statistics.mean_weights(group.records, place)[:-1]
                         shown.setdefault(source, {}).setdefault(f"{run.task} {place}", weights)

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from elmo_bench.configuration.tables import Setting, in_order
-from elmo_bench.records.frame import CONTEXT_FREE, UNTRAINED, fits, is_main, rest, rows_of
+from elmo_bench.records.frame import CONTEXT_FREE, UNTRAINED, fits, is_main, rows_of
 from elmo_bench.records.record import Record, changes_of, with_changes
 from elmo_bench.reporting.statistics.gains import Gain, Pair, gain
 from elmo_bench.reporting.statistics.groups import Group, in_groups, weight, weight_of_pair
@@ -154,7 +154,7 @@ def _compares(group: Group, baseline: Group) -> bool:
     if not one.has_elmo or one.inputs != other.inputs:
         return False
     if not other.has_elmo:
-        return rest(one, ["bilm"]) == other.variant
+        return {key: each for key, each in one.variant.items() if key != "bilm"} == other.variant
     controls = [one.variant | UNTRAINED, *([one.variant | CONTEXT_FREE] if one.weights == other.weights else [])]
     return one.variant != other.variant and other.variant in controls
 
