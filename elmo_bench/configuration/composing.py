@@ -69,11 +69,9 @@ def settled(cfg: DictConfig, overrides: Sequence[str] = ()) -> DictConfig:
 
 def _make_absolute(cfg: DictConfig) -> None:
     """Makes absolute the roots and the paths of existing files; if the data have a folder, only that folder."""
-    # What refers to something that is missing is None here, and the run reports it later.
-    found = {key: OmegaConf.select(cfg, key, throw_on_resolution_failure=False) for key in (*ROOTS, *FILES, *DATA)}
-    count = next((number for number, key in enumerate(DATA[:2], 1) if found[key] is not None), len(DATA))
-    for key in (*ROOTS, *FILES, *DATA[:count]):
-        value = found[key]
+    for key in (*ROOTS, *FILES, *DATA):
+        # One by one, as paths may refer to roots. What refers to something missing is None; the run reports it later.
+        value = OmegaConf.select(cfg, key, throw_on_resolution_failure=False)
         new = list(value) if isinstance(value, ListConfig) else [value]
         for i, path in enumerate(new):
             if isinstance(path, str) and path and not path.startswith("~") and (key in ROOTS or os.path.exists(path)):
@@ -82,6 +80,8 @@ def _make_absolute(cfg: DictConfig) -> None:
         # The default folder of models, typed, is the user's own, which `shipped` recognises by its relative path.
         if new != value and not (key == "models_root" and new == str(places.ROOT / "models")):
             OmegaConf.update(cfg, key, new)
+        if key in DATA[:2] and value is not None:
+            break
 
 
 def seeded(name: str, seed: int) -> str:
