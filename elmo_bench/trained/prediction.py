@@ -83,7 +83,7 @@ def _opened(saved: dict[str, Any], options: dict[str, Any], bilm: Any) -> Traine
 def _of_record(record: Record) -> Path:
     """The checkpoint of a record's run, below the same folder. Raises `UserError` if it is not there."""
     if record.path is None:
-        raise UserError(f"run {record.run} is not recorded, and has no checkpoint: train it without fast_dev_run")
+        raise UserError(f"run {record.run} is not recorded, and has no checkpoint: train it without debug=...")
     found = record.path.parents[3] / record.checkpoint
     if not found.is_file():
         raise UserError(f"the checkpoint of run {record.run} is not here; {heads.REMEDY}", found)
