@@ -63,7 +63,7 @@ class Data(pl.LightningDataModule):
         super().__init__()
         self.caches, self.passes = caches or {}, 1
         self.reader, self.splits, self.seed = reader, splits, seed
-        for split in ("train", "dev", "test"):
+        for split in splits:
             if not len(splits[split]):
                 raise UserError(f"the {split} split of the data has no rows")
         self.lengths = {split: lengths(rows, reader.fields) for split, rows in splits.items()}
@@ -84,7 +84,9 @@ class Data(pl.LightningDataModule):
 
         return self._loader("train", batches[: len(batches) // size * size], collate)
 
-    def val_dataloader(self) -> Prefetched:
+    def val_dataloader(self) -> Prefetched | list[Prefetched]:
+        if "dev" not in self.splits:
+            return []
         return self._loader("dev", self.sampler(self.lengths["dev"], shuffle=False).batches(0))
 
     def test_dataloader(self) -> Prefetched:

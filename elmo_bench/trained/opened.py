@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from elmo_bench.configuration.schema import RunConfig, TrainerConfig
     from elmo_bench.embedding.representation import Model
+    from elmo_bench.running.module import BenchModule
     from elmo_bench.task import Batch, Prediction
 
 MOVED = (
@@ -68,6 +69,18 @@ class Trained:
     def model(self) -> Model:
         """Representation and head, with the trained weights, on the device of its configuration; in eval mode."""
         return self._model(self._source)
+
+    def module(self) -> BenchModule:
+        """A new `LightningModule` of it with the run's optimizer; the biLM is asked for the layers of each batch."""
+        from torch.random import fork_rng
+
+        from elmo_bench.running.build import build
+
+        config = self.saved["hyper_parameters"]["config"]
+        with usable(), fork_rng([]):
+            module = build(configuration(config, {}, trains=True), self.reader, self._source, config=config)
+            module.load_state_dict(self.saved["state_dict"])
+        return module
 
     def predict(self, rows: str | Sequence[str | Mapping[str, Any]]) -> list[dict[str, Any]]:
         """The answers for texts or JSON objects, one for each, in their order; the same as the command writes.
@@ -237,8 +250,8 @@ def usable() -> Iterator[None]:
         raise UserError(f"no model can be made of what the checkpoint stores ({reason}); {REMEDY}") from error
 
 
-def configuration(plain: dict[str, Any], options: Mapping[str, Any]) -> RunConfig:
-    """The typed configuration of a model that predicts and is not trained; `options` as `Trained` takes them."""
+def configuration(plain: dict[str, Any], options: Mapping[str, Any], trains: bool = False) -> RunConfig:
+    """The typed configuration of a trained model, by default without what trains; `options` as for `Trained`."""
     from elmo_bench.configuration import schema
     from elmo_bench.running.blocks import check_blocks
 
@@ -247,7 +260,8 @@ def configuration(plain: dict[str, Any], options: Mapping[str, Any]) -> RunConfi
         if value is not None:
             reduce(lambda node, block: node[block], blocks, plain)[name] = value
     cfg = schema.from_plain(plain)
-    cfg.task.optimizer = cfg.task.schedule.scheduler = cfg.task.average = None
+    if not trains:
+        cfg.task.optimizer = cfg.task.schedule.scheduler = cfg.task.average = None
     cfg.bilm.cache = False
     if cfg.task.words is not None and "path" in cfg.task.words:
         cfg.task.words["path"] = None  # the vectors are in the checkpoint
