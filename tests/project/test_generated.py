@@ -13,7 +13,7 @@ import pytest
 
 import elmo_bench
 from docs.generate import __main__ as generate
-from docs.generate import costs, pictures, tutorial
+from docs.generate import costs, pictures, tutorial, usage
 from elmo_bench.configuration import composing
 from elmo_bench.configuration.composing import compose
 from elmo_bench.identity.settings import Identity
@@ -82,6 +82,10 @@ def test_the_words_whose_layers_are_stored_are_counted():
 @pytest.mark.parametrize("path", pictures.files(), ids=lambda path: path.stem)
 def test_a_picture_is_current(path):
     assert path.read_text(encoding="utf-8") == pictures.files()[path], REMEDY
+
+
+def test_the_cards_of_the_heads_are_current():
+    assert {path: path.read_text(encoding="utf-8") for path in usage.cards()} == usage.cards(), REMEDY
 
 
 def test_the_notebook_is_the_tutorial():
