@@ -82,16 +82,16 @@ class Trained:
             module.load_state_dict(self.saved["state_dict"])
         return module
 
-    def predict(self, rows: str | Sequence[str | Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def predict(self, rows: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]) -> list[dict[str, Any]]:
         """The answers for texts or JSON objects, one for each, in their order; the same as the command writes.
 
         Args:
             rows: as the lines of `predict`'s input (`elmo-bench predict --help`), such as {"text": "Ida sang in Oslo"}
-                or {"tokens": ["Ida", "sang"]}; a string stands for {"text": it}. Texts of any length are put together
-                in batches of similar length.
+                or {"tokens": ["Ida", "sang"]}; a string stands for {"text": it}, and one alone for a list of it. Texts
+                of any length are put together in batches of similar length.
         """
         read = []
-        for number, raw in enumerate([rows] if isinstance(rows, str) else rows):
+        for number, raw in enumerate([rows] if isinstance(rows, str | Mapping) else rows):
             raw = {"text": raw} if isinstance(raw, str) else raw
             try:
                 check_answer_key(raw)
@@ -217,12 +217,21 @@ def answer(model: Model, batch: Batch) -> list[Answer]:
 def row_of(reader: Any, raw: Mapping[str, Any], task: str) -> Any:
     """The row that the reader makes of one JSON object, with its keys as `task.data.columns` calls them."""
     if not isinstance(raw, Mapping):
-        raise UserError("not a JSON object")
+        raise UserError(f"not a JSON object; {_expected(reader)}")
     columns = getattr(reader, "columns", {}).items()
     try:
         return reader.from_text(**{**raw, **{ours: raw[theirs] for ours, theirs in columns if theirs in raw}})
     except TypeError:
         raise UserError(f"the reader of {task} does not take these keys: {', '.join(raw)}") from None
+
+
+def _expected(reader: Any) -> str:
+    """What the reader says to a row without any key: which it expects."""
+    try:
+        reader.from_text()
+    except (UserError, TypeError) as error:
+        return str(error)
+    return "expected {KEY: VALUE}"
 
 
 def check_answer_key(raw: Mapping[str, Any]) -> None:

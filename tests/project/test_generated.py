@@ -99,10 +99,10 @@ def test_the_tutorial_prints_what_its_page_shows(tmp_path, monkeypatch):
     pytest.importorskip("nbclient")
     for arm in ("baseline", "elmo"):
         run = Identity(composing.validated(compose(["task=snli", f"arm={arm}", "seed=1"]))).run
-        there, recorded = (store.place(root, "mini", "snli", run) for root in (tmp_path / "tutorial", RECORDED))
+        there, recorded = (store.place(root, "mini", "snli", run) for root in (tmp_path / "outputs", RECORDED))
         there.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(recorded, there)
-    shutil.copytree(RECORDED / "analysis/mini/pos", tmp_path / "tutorial/analysis/mini/pos")
+    shutil.copytree(RECORDED / "analysis/mini/pos", tmp_path / "outputs/analysis/mini/pos")
     monkeypatch.setattr(tutorial, "PASSING", rf"{tutorial.PASSING}|.* not run again")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     shown = tutorial.executed(tmp_path, clean_environment() | {"IPYTHONDIR": str(tmp_path / "ipython")})
