@@ -307,7 +307,8 @@ class BenchModule(Model, pl.LightningModule):
         if self.schedule is None or self.interval != interval:
             return
         if isinstance(self.schedule, ReduceLROnPlateau):
-            self.schedule.step(self._dev.get(self.monitor, -self.history[-1]["loss"]))
+            other: Any = -self.history[-1]["loss"]  # where dev is not scored
+            self.schedule.step(self._dev.get(self.monitor, other))
         else:
             self.schedule.step()
 
