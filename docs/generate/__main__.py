@@ -32,7 +32,6 @@ MADE: dict[str, Callable[..., str]] = {
     "recipe": keys.recipe,
     "formats": usage.formats,
     "prediction": usage.prediction,
-    "heads": usage.heads,
     "gains": usage.gains,
     "perplexity": usage.perplexity,
     "simulation": simulate.table,

@@ -13,7 +13,7 @@ import elmo_bench
 from elmo_bench.commands.command import HEADINGS, command, summary
 from elmo_bench.configuration import composing, pages, tables
 from elmo_bench.configuration.tables import in_order
-from elmo_bench.records.store import read_all, whole
+from elmo_bench.records.store import full_runs, read_all
 from elmo_bench.reporting.pages.cards import card
 from elmo_bench.reporting.section import pipes
 from elmo_bench.reporting.statistics.outcomes import by_scale
@@ -50,17 +50,6 @@ def prediction(task: str) -> str:
     return f"```json\n{text}\n```"
 
 
-def heads() -> str:
-    """The heads' scores and word vectors, from their cards."""
-    rows = []
-    for task in in_order(pages.tasks()):
-        card = json.loads((ROOT / "models" / "heads" / task / "card.json").read_text(encoding="utf-8"))
-        metric = composing.compose([f"task={task}"]).task.monitor
-        scores = (f"{card['metrics'][split][metric]:.1f}" for split in ("dev", "test"))
-        rows.append((f"`{task}/`", metric, *scores, card["variant"].get("vectors", "the scale's")))
-    return pipes(("folder", "metric", "dev", "test", "word vectors"), rows)
-
-
 def cards() -> dict[Path, str]:
     """The cards of the heads, by their files."""
     folders = {task: ROOT / "models" / "heads" / task for task in in_order(pages.tasks())}
@@ -72,7 +61,7 @@ def cards() -> dict[Path, str]:
 
 def gains(scale: str) -> str:
     """What the biLM of a scale gives to the tasks, by the reference runs."""
-    first, *_ = overview({scale: by_scale(whole(read_all(RECORDED, scale)))[scale]})
+    first, *_ = overview({scale: by_scale(full_runs(read_all(RECORDED, scale)))[scale]})
     return pipes(first.header, first.rows)
 
 

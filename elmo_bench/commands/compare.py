@@ -137,7 +137,8 @@ class Publish(Command):
             raise UserError("target=hub needs head=FOLDER, as export_head writes it, and repo=USER/NAME")
         known = dict(packages())
         folder = heads.find(self.head)[0] if self.head in known else Path(self.head)
-        task = heads.read(None, folder=folder)["hyper_parameters"]["config"]["task"]["name"]  # whole, and readable
+        named = folder.name if folder.name in known else None  # typed, so that its files may name code of its own
+        task = heads.read(named, folder=folder)["hyper_parameters"]["config"]["task"]["name"]  # whole, and readable
         roots = [Path(self.results_root or places.OWN), places.RECORDED]
         text = card(folder, self.repo, known.get(task), *roots)
         files = {name: folder / name for name in (heads.HEAD, heads.CARD)} | {"README.md": text.encode()}

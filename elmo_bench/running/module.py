@@ -307,8 +307,7 @@ class BenchModule(Model, pl.LightningModule):
         if self.schedule is None or self.interval != interval:
             return
         if isinstance(self.schedule, ReduceLROnPlateau):
-            other: Any = -self.history[-1]["loss"]  # where dev is not scored
-            self.schedule.step(self._dev.get(self.monitor, other))
+            self.schedule.step(self._dev[self.monitor] if self._dev else -self.history[-1]["loss"])
         else:
             self.schedule.step()
 

@@ -26,8 +26,8 @@ CARD = """---
 
 # {title}: a trained head of elmo_bench
 
-The model of {title} in "Deep contextualized word representations" (Peters et al. 2018), {arm}, trained at scale
-{scale} with seed {seed} (run `{run}`).
+The model of {title} in "Deep contextualized word representations" (Peters et al. 2018), trained at scale {scale} with
+`{settings}` and seed {seed} (run `{run}`).
 
 ## How to use it
 
@@ -89,7 +89,8 @@ def card(folder: Path, name: str, package: Any, *results: Path) -> str:
     )  # fmt: skip
     said, examples = getattr(package, "PREDICT", {}), getattr(package, "EXAMPLES", [{"text": "Ida sang in Oslo."}])
     return CARD.format(
-        **known | known["bilm"] | {"name": name, "arm": "with ELMo" if known["arm"] == "elmo" else "without ELMo"},
+        **known | known["bilm"] | {"name": name},
+        settings=", ".join(f"{key}={value}" for key, value in ({"arm": known["arm"]} | known["variant"]).items()),
         title=title,
         front=front.to_yaml(),
         example=json_text.dumps(examples[0], ensure_ascii=False),
@@ -103,31 +104,27 @@ def card(folder: Path, name: str, package: Any, *results: Path) -> str:
 
 
 def _data(record: Record | None, scale: str, task: str) -> list[tuple[str, str]]:
-    """The titles and licences of the data sets that a run was trained on."""
+    """The titles and licences of the data sets that a run was trained on; without its record, those of its scale."""
     data: Mapping[str, Any] = {} if record is None else record.config["task"].get("data") or {}
-    names = {str(name).removeprefix("<data_root>/") for name in data.values()}
-    own = [] if record is None else [*record.own_data.values()]
+    names, own = {str(name).removeprefix("<data_root>/") for name in data.values()}, (record and record.own_data) or {}
     known = sources.load().values()
-    found = [page for page in known if names.intersection(page.targets)]
-    if not found and not own:
-        found = [page for page in known if task in page.tasks and scale in page.scales]
-    others = own if not found else []
-    said = [*((page.title, page.licence) for page in found), *((f"own data, {name}", "its owner's") for name in others)]
-    return said or [(f"text that is generated at scale {scale}", "that of elmo_bench")]
+    of_scale = [page for page in known if record is None and task in page.tasks and scale in page.scales]
+    found = [page for page in known if names.intersection(page.targets)] or of_scale
+    files = [(f"own data, {name}", "its owner's") for name in own.values()]
+    return [(page.title, page.licence) for page in found] or files or [("generated text", "that of elmo_bench")]
 
 
 def _scores(metrics: Mapping[str, Mapping[str, float]], record: Record | None, monitor: str) -> Iterator[Sequence[str]]:
     """The rows of the table: this model's, and the means of all recorded runs with its settings."""
-    one = [] if record is None else [record]
+    one, there = [], []
+    if record is not None and record.path:
+        one, there = [record], store.read_all(record.path.parents[3], record.scale, record.task)
     for split, scores in metrics.items():
         yield split, monitor, "this model", f"{scores[monitor]:.2f}", *_interval(one, split, monitor)
-    for each in one:
-        there = store.read_all(each.path.parents[3], each.scale, each.task) if each.path else []
-        seeds = sorted((other for other in there if other.group == each.group), key=lambda other: other.seed)
-        if len(seeds) > 1:
-            which = f"mean of seeds {ranges([other.seed for other in seeds])}"
-            mean, _ = score(seeds, "test", monitor)
-            yield "test", monitor, which, f"{mean:.2f}", *_interval(seeds, "test", monitor)
+    alike = [each for each in there if each.group == one[0].group]
+    if len(alike) > 1:
+        seeds, (mean, _) = ranges([each.seed for each in alike]), score(alike, "test", monitor)
+        yield "test", monitor, f"mean of seeds {seeds}", f"{mean:.2f}", *_interval(alike, "test", monitor)
 
 
 def _interval(runs: Sequence[Record], split: str, metric: str) -> tuple[str, str]:
