@@ -11,7 +11,7 @@ from typing import Any
 
 import elmo_bench
 from elmo_bench.commands.command import HEADINGS, command, summary
-from elmo_bench.configuration import composing, pages, tables
+from elmo_bench.configuration import pages, tables
 from elmo_bench.configuration.tables import in_order
 from elmo_bench.records.store import full_runs, read_all
 from elmo_bench.reporting.pages.cards import card

@@ -35,10 +35,10 @@ The model of {title} in "Deep contextualized word representations" (Peters et al
 import elmo_bench
 
 model = elmo_bench.load("{name}")
-model.predict([{example}])
+model.predict([row])
 ```
 
-A row is {input}; its `prediction` has {output}.
+A row is {input}, for example `{example}`. Its `prediction` has {output}.
 
 ## Data
 
