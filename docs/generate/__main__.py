@@ -32,7 +32,8 @@ MADE: dict[str, Callable[..., str]] = {
     "recipe": keys.recipe,
     "formats": usage.formats,
     "prediction": usage.prediction,
-    "heads": usage.heads,
+    "gains": usage.gains,
+    "perplexity": usage.perplexity,
     "simulation": simulate.table,
 }  # the longest name that a block's name begins with; what follows is the argument
 
@@ -71,8 +72,8 @@ def main(names: list[str]) -> None:
         if (new := renewed(text, lambda name: not names or name.startswith(tuple(names)))) != text:
             write_text(path, new)
             print(path.relative_to(ROOT))
-    for path, picture in pictures.files().items():
-        write_text(path, picture)
+    for path, content in (pictures.files() | (usage.cards() if {*names} <= {"cards"} else {})).items():
+        write_text(path, content)
     if not names or "tutorial" in names:
         tutorial.write()
 

@@ -6,14 +6,19 @@ import importlib
 import json
 import re
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import elmo_bench
 from elmo_bench.commands.command import HEADINGS, command, summary
-from elmo_bench.configuration import composing, pages, tables
+from elmo_bench.configuration import pages, tables
 from elmo_bench.configuration.tables import in_order
+from elmo_bench.records.store import full_runs, read_all
+from elmo_bench.reporting.pages.cards import card
 from elmo_bench.reporting.section import pipes
-from elmo_bench.system.places import ROOT
+from elmo_bench.reporting.statistics.outcomes import by_scale
+from elmo_bench.reporting.tables.tables import overview
+from elmo_bench.system.places import RECORDED, ROOT
 
 INPUT: dict[str, dict[str, Any]] = {
     "ner": {"text": "Ida sang in Oslo."},
@@ -45,15 +50,27 @@ def prediction(task: str) -> str:
     return f"```json\n{text}\n```"
 
 
-def heads() -> str:
-    """The heads' scores and word vectors, from their cards."""
-    rows = []
-    for task in in_order(pages.tasks()):
-        card = json.loads((ROOT / "models" / "heads" / task / "card.json").read_text(encoding="utf-8"))
-        metric = composing.compose([f"task={task}"]).task.monitor
-        scores = (f"{card['metrics'][split][metric]:.1f}" for split in ("dev", "test"))
-        rows.append((f"`{task}/`", metric, *scores, card["variant"].get("vectors", "the scale's")))
-    return pipes(("folder", "metric", "dev", "test", "word vectors"), rows)
+def cards() -> dict[Path, str]:
+    """The cards of the heads, by their files."""
+    folders = {task: ROOT / "models" / "heads" / task for task in in_order(pages.tasks())}
+    return {
+        folder / "README.md": card(folder, task, importlib.import_module(f"tasks.{task}"), RECORDED)
+        for task, folder in folders.items()
+    }
+
+
+def gains(scale: str) -> str:
+    """What the biLM of a scale gives to the tasks, by the reference runs."""
+    first, *_ = overview({scale: by_scale(full_runs(read_all(RECORDED, scale)))[scale]})
+    return pipes(first.header, first.rows)
+
+
+def perplexity(name: str) -> str:
+    """The perplexities of a biLM on its texts of dev, from its card."""
+    known = json.loads((ROOT / "models" / name / "card.json").read_text(encoding="utf-8"))["perplexity"]
+    ways = ("forward", "backward", "mean")
+    rows = [(f"`{text}`", f"{of['tokens']:,}", *(f"{of[way]:.1f}" for way in ways)) for text, of in known.items()]
+    return pipes(("text", "predictions", *ways), rows)
 
 
 def commands() -> str:

@@ -46,7 +46,8 @@ HEADINGS = {  # the commands of each heading of the help, with their classes
 }  # fmt: skip
 COMMANDS = {name: place for commands in HEADINGS.values() for name, place in commands.items()}
 RESUMES = "running the command again resumes from the last completed epoch"
-GROUPS = ("task", "scale", "bilm", "vectors", "trainer", "logger", "callbacks", "launcher", "sweeper", "sweep")
+GROUPS = ("task", "scale", "bilm", "vectors", "trainer", "logger", "callbacks", "launcher", "sweeper", "sweep",
+          "experiment", "debug")  # fmt: skip
 HELP = ("--help", "-h")
 COMPLETION = ("-sc", "--shell_completion")
 COMPLETED_LINE = "COMP_LINE"

@@ -46,9 +46,9 @@ class OfSweeps(Command):
                 raise UserError(f"{argument}: arguments are written key=value")
             if key == "seed":
                 raise UserError("seed: the runs have the seeds 1 to N; give seeds=N")
-            if key.lstrip("+") == "trainer.fast_dev_run" and value.lower() not in ("false", "0"):
-                smoke = "a smoke run leaves no record for a table; elmo-bench train makes one"
-                raise UserError(f"trainer.fast_dev_run: {smoke}")
+            tried = {"trainer.fast_dev_run": ("false", "0"), "trainer.overfit_batches": "0", "debug": ("true", "false")}
+            if value.lower() not in tried.get(key.lstrip("+"), (value.lower(),)):
+                raise UserError(f"{argument}: such a run leaves no record for a table; elmo-bench train makes one")
         table = tables.table(sweep)
         named = (self.task or (table.tasks or ["ner"])[0]).split(",")
         if named == ["all"] and not (named := table.all_tasks(self.scale)):

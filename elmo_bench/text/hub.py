@@ -1,9 +1,10 @@
-"""Data sets from the Hugging Face hub, with one clear error where it cannot be reached."""
+"""Data sets and models from the Hugging Face hub, and to it, with one clear error where it cannot be reached."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,6 +44,51 @@ def load_from_hub(
         except Exception as error:  # anything outside can fail: the network, the hub, its cache
             why = f"{type(error).__name__}: {error}" if reachable else "no connection, and it is not in the local cache"
             raise UserError(f"the data set {name} could not be loaded from the hub ({why}); {hint}") from error
+
+
+OF_MODELS = ["*.json", "*.hdf5", "*.safetensors", "*.txt", "*.ckpt"]  # what is fetched of a model
+
+
+def is_model(name: str) -> bool:
+    """Whether this can only be the name of a model on the hub, "owner/name": nothing here has such a path."""
+    two = re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", name) and not name.endswith((".ckpt", ".json"))
+    return bool(two) and not Path(name).exists() and not Path(name).parent.exists()
+
+
+def model_folder(name: str) -> Path:
+    """The folder of a model, a biLM or a trained head, from the hub or its local cache.
+
+    Raises:
+        UserError: it can be had from neither.
+    """
+    from huggingface_hub import snapshot_download
+
+    with _offline_unless_reachable() as reachable:
+        try:
+            return Path(snapshot_download(name, allow_patterns=OF_MODELS))
+        except Exception as error:  # as in `load_from_hub`
+            why = f"{type(error).__name__}: {error}" if reachable else "no connection, and it is not in the local cache"
+            raise UserError(f"{name}: there is no such folder here, and the hub gave no such model ({why})") from error
+
+
+def upload(files: Mapping[str, bytes | Path], repo: str, private: bool = False) -> str:
+    """Puts files into a model of the hub, which is made if there is none; returns its address.
+
+    Raises:
+        UserError: the hub cannot be reached, or refuses.
+    """
+    from huggingface_hub import CommitOperationAdd, HfApi, constants
+
+    if not _reachable():
+        raise UserError(f"the hub {constants.ENDPOINT} cannot be reached, so that nothing is published")
+    try:
+        made = HfApi().create_repo(repo, private=private, exist_ok=True)
+        added = [CommitOperationAdd(name, content) for name, content in files.items()]
+        HfApi().create_commit(made.repo_id, added, commit_message="A trained head, by elmo_bench")
+    except Exception as error:
+        reason = getattr(error, "server_message", None) or str(error).partition("\n")[0]
+        raise UserError(f"{repo}: the hub refuses ({reason}); `hf auth login` or HF_TOKEN says who you are") from error
+    return str(made)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import pytest
 
 import elmo_bench
 from docs.generate import __main__ as generate
-from docs.generate import costs, pictures, tutorial
+from docs.generate import costs, pictures, tutorial, usage
 from elmo_bench.configuration import composing
 from elmo_bench.configuration.composing import compose
 from elmo_bench.identity.settings import Identity
@@ -84,6 +84,10 @@ def test_a_picture_is_current(path):
     assert path.read_text(encoding="utf-8") == pictures.files()[path], REMEDY
 
 
+def test_the_cards_of_the_heads_are_current():
+    assert {path: path.read_text(encoding="utf-8") for path in usage.cards()} == usage.cards(), REMEDY
+
+
 def test_the_notebook_is_the_tutorial():
     assert tutorial.NOTEBOOK.read_text(encoding="utf-8") == tutorial.notebook(
         tutorial.PAGE.read_text(encoding="utf-8")
@@ -95,10 +99,10 @@ def test_the_tutorial_prints_what_its_page_shows(tmp_path, monkeypatch):
     pytest.importorskip("nbclient")
     for arm in ("baseline", "elmo"):
         run = Identity(composing.validated(compose(["task=snli", f"arm={arm}", "seed=1"]))).run
-        there, recorded = (store.place(root, "mini", "snli", run) for root in (tmp_path / "tutorial", RECORDED))
+        there, recorded = (store.place(root, "mini", "snli", run) for root in (tmp_path / "outputs", RECORDED))
         there.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(recorded, there)
-    shutil.copytree(RECORDED / "analysis/mini/pos", tmp_path / "tutorial/analysis/mini/pos")
+    shutil.copytree(RECORDED / "analysis/mini/pos", tmp_path / "outputs/analysis/mini/pos")
     monkeypatch.setattr(tutorial, "PASSING", rf"{tutorial.PASSING}|.* not run again")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     shown = tutorial.executed(tmp_path, clean_environment() | {"IPYTHONDIR": str(tmp_path / "ipython")})
