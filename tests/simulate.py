@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elmo_bench.reporting.findings import CONTRADICTED, SHOWN, WEIGHTS, verdict
-from elmo_bench.reporting.intervals import ABOVE_ZERO, LEVEL, Arm, Spread, pool, spread
+from elmo_bench.reporting.intervals import ABOVE_ZERO, LEVEL, Arm, Spread, pool, smallest, spread
 
 EXPERIMENTS = 1000
 BASE, SPURIOUS = 0.6, 0.2  # a run's shares of spans found, and of spans that are none
@@ -156,9 +156,9 @@ def weights(seeds: int, truth: list[float], deviation: float) -> tuple[float, fl
     for _ in range(10 * EXPERIMENTS):
         runs = draw.normal(truth, deviation, (seeds, len(truth))).tolist()
         columns = [*zip(*(WEIGHTS["first_layer"](run) for run in runs), strict=True)]
-        parts = [(float(np.mean(column)), Spread.of_values(column)) for column in columns]
-        (least, found), *others = sorted((mean, each) for mean, each in parts if each)
-        said.append(verdict(*found._replace(others=tuple(others)).around(least), ABOVE_ZERO))
+        least, found = smallest(columns)
+        assert found is not None
+        said.append(verdict(*found.around(least), ABOVE_ZERO))
     return tuple(100 * said.count(each) / len(said) for each in (SHOWN, CONTRADICTED))  # type: ignore[return-value]
 
 

@@ -299,12 +299,6 @@ def counts(found: Iterable[Evaluated]) -> str:
     return ", ".join(f"{number[verdict]} {verdict}" for verdict in VERDICTS)
 
 
-def summary(by_scale: Sequence[Sequence[Evaluated]]) -> str:
-    """The sentences of the README."""
-    sentences = [f"Scale {found[0].scale}: {counts(found)}." for found in by_scale if found]
-    return " ".join([*sentences, "A row is a finding at one task ([all of them](results/replication.md))."])
-
-
 def families(found: Sequence[Evaluated], mains: Sequence[Comparison]) -> str:
     """Which verdicts and main gains of a scale remain with p corrected for how many are tested; empty if none are.
 
@@ -349,7 +343,10 @@ def markdown(by_scale: Sequence[Sequence[Evaluated]], mains: Mapping[str, Sequen
         for each in found:
             untested = [title(row.task) for row in each.rows if row.verdict == UNTESTED and row.task]
             missing = f"; not recorded: {', '.join(untested)}" if untested else ""
-            about = f"{each.finding.where}; shown by an interval {_region(*each.finding.bounds)}. `{each.command}`"
+            least, most = each.finding.bounds
+            region = f"above {least:g}" if isinf(most) else f"from {least:g} to {most:g}"
+            region = f"below {most:g}" if isinf(least) else region
+            about = f"{each.finding.where}; shown by an interval {region}. `{each.command}`"
             rows = [
                 (
                     title(row.task) if row.task else "-",
@@ -405,13 +402,6 @@ def _measured(row: FindingRow) -> tuple[str, str]:
     """The difference and its interval, "+3.06" and "+1.04 to +5.07"; empty where they are not known."""
     form, unit = ("{:+.1f}", " %") if row.unit == "%" else ("{:+.2f}", "")
     return "" if row.value is None else form.format(row.value) + unit, interval_text(row.interval, form)
-
-
-def _region(least: float, most: float) -> str:
-    """ "above 0", "below 0.333", "from -1 to 1"."""
-    if isinf(most):
-        return f"above {least:g}"
-    return f"below {most:g}" if isinf(least) else f"from {least:g} to {most:g}"
 
 
 def power(row: FindingRow, bounds: Bounds) -> str:

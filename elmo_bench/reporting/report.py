@@ -52,7 +52,9 @@ def refresh(results_root: str | Path, readme: Path | None = None) -> list[Sectio
     files = {Path(results_root) / name: text for name, text in report.files.items()}
     if readme is not None:
         text = embedded(read_text(readme), report.overview)
-        files[readme] = between(text, VERDICTS, [findings.summary(report.findings)])
+        sentences = [f"Scale {found[0].scale}: {findings.counts(found)}." for found in report.findings]
+        sentences.append("A row is a finding at one task ([all of them](results/replication.md)).")
+        files[readme] = between(text, VERDICTS, [" ".join(sentences)])
     front = Path(results_root) / "README.md"
     if front.is_file() and WRITTEN not in read_text(front):
         raise UserError(f"not {WRITTEN[0].lower()}{WRITTEN[1:]}; move it away, or give another results_root", front)

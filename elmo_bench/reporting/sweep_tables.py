@@ -227,21 +227,7 @@ def sections(content: Content) -> list[Section]:
         if missing := sum(len(cell.missing) for cell in cells):
             remarks.append(f"{task}: {missing} of {total} runs are missing: {request.command(task)}")
     found = [Section(title, " ".join(filter(None, [table.note, content.note, changed])), header, rows, remarks)]
-    if table.over:  # of sources of context: the gains of each over others, the weights of its layers, its cost
-        costs = []
-        for cell, group in content.groups:
-            depth = [str(len(each[0])) for each in group.first.layer_weights.values()]
-            known = {key: f"{value:,}" for record in group.records for key, value in record.bilm.items()
-                     if value and key in ("parameters", "token_bytes")}  # fmt: skip
-            sizes = known.get("parameters", ""), *(depth or [""])[:1], known.get("token_bytes", "")
-            time, memory = in_time(typical(group.records)), group.mean_of("peak_memory_mib", "{:,.0f} MiB")
-            costs.append((pages.title(cell.task), cell.column, *sizes, time, memory))
-        found += [
-            Section(f"{title}: gains", GAINS_NOTE, GAINS, _gains(content), unfair),
-            Section(f"{title}: weights of the layers", WEIGHTS_NOTE, *weighted),
-            Section(f"{title}: cost", COST_NOTE, COST, costs),
-        ]
-    return found
+    return [*found, *(_of_sources(content, title, unfair, weighted) if table.over else [])]
 
 
 def _scores(content: Content) -> tuple[Row, list[Row]]:
@@ -304,15 +290,27 @@ def _mark(*found: Group) -> str:
     return f" {MARK}" if any(group.first.has_seen for group in found) else ""
 
 
-def _gains(content: Content) -> list[Row]:
-    """The gain of each source over each earlier one that the table names in `over`."""
-    rows = []
+def _of_sources(content: Content, title: str, unfair: Sequence[str], weighted: tuple[Row, list[Row]]) -> list[Section]:
+    """The gain of each source over each earlier one that the table names in `over`, the weights of its layers, its
+    cost."""
+    gains, costs = [], []
     for (over, less), (source, more) in combinations(content.groups, 2):
         if over.task == source.task and over.column in content.request.table.over:
             dev, test = (f"{gain(more, less, split)}{_mark(more, less)}" for split in ("dev", "test"))
             runs, p = [*more.runs(), *less.runs()], p_text(gain(more, less).p)
-            rows.append((pages.title(source.task), source.column, over.column, dev, Number(test, runs), p))
-    return rows
+            gains.append((pages.title(source.task), source.column, over.column, dev, Number(test, runs), p))
+    for cell, group in content.groups:
+        layers = next((str(len(each[0])) for each in group.first.layer_weights.values()), "")
+        known = {key: f"{value:,}" for record in group.records for key, value in record.bilm.items()
+                 if value and key in ("parameters", "token_bytes")}  # fmt: skip
+        sizes = known.get("parameters", ""), layers, known.get("token_bytes", "")
+        time, memory = in_time(typical(group.records)), group.mean_of("peak_memory_mib", "{:,.0f} MiB")
+        costs.append((pages.title(cell.task), cell.column, *sizes, time, memory))
+    return [
+        Section(f"{title}: gains", GAINS_NOTE, GAINS, gains, unfair),
+        Section(f"{title}: weights of the layers", WEIGHTS_NOTE, *weighted),
+        Section(f"{title}: cost", COST_NOTE, COST, costs),
+    ]
 
 
 def weights(content: Content) -> tuple[Row, list[Row]]:
