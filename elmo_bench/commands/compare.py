@@ -43,7 +43,7 @@ class Report(Command):
     """folder with runs/; by default results/own/"""
 
     def run(self) -> None:
-        from elmo_bench.reporting.pages.report import refresh
+        from elmo_bench.reporting.report import refresh
         from elmo_bench.reporting.section import show
 
         root = Path(self.results_root or places.OWN)
@@ -86,7 +86,7 @@ class Export(Command):
     """folder with runs/; by default results/own/"""
 
     def run(self) -> None:
-        from elmo_bench.reporting.pages.export import export
+        from elmo_bench.reporting.report import export
 
         root = Path(self.results_root or places.OWN)
         written = export(recorded(root), root, Path(self.output))
@@ -129,7 +129,7 @@ class Publish(Command):
 
     def _head(self) -> None:
         from elmo_bench.commands.demo import packages
-        from elmo_bench.reporting.pages.cards import card
+        from elmo_bench.reporting.cards import card
         from elmo_bench.text import hub
         from elmo_bench.trained import heads
 
@@ -155,9 +155,9 @@ class Publish(Command):
         from elmo_bench.configuration.schema import WandbConfig
         from elmo_bench.records import publishing
         from elmo_bench.records.wandb_runs import has_key
-        from elmo_bench.reporting.pages import report
-        from elmo_bench.reporting.statistics.outcomes import by_scale
-        from elmo_bench.reporting.tables import tables
+        from elmo_bench.reporting import score_tables
+        from elmo_bench.reporting.gains import by_scale
+        from elmo_bench.reporting.section import page
         from elmo_bench.system.storage.locks import held
 
         root = Path(self.results_root or places.OWN)
@@ -177,9 +177,9 @@ class Publish(Command):
         if counts[publishing.FAILED]:
             raise UserError("some runs were not published, as printed above; the same command continues")
         if has_key():
-            page = report.markdown(publishing.NAME, "", tables.sections(records))
+            text = page(f"# {publishing.NAME}", *score_tables.sections(records))
             by_task = [outcome.records for outcome in chain.from_iterable(by_scale(records).values())]
-            for name, url in publishing.publish_dashboards(by_task, page, folder, options).items():
+            for name, url in publishing.publish_dashboards(by_task, text, folder, options).items():
                 print(f"{name}: {url}")
 
 

@@ -88,9 +88,8 @@ def test_the_framework_knows_no_task_and_no_task_knows_another():
 # task.py, and `__main__` the console command.
 ORDER = (
     "system", "text", "metrics", "task", "nn", "configuration", "sources", "bilm", "layers", "embedding",
-    "identity", "records", "running", "trained", "sweeps", "reporting", "reporting.statistics",
-    "reporting.tables", "reporting.charts", "reporting.pages", "tuning", "mini", "tagging", "analysis", "speed",
-    "commands", "__main__",
+    "identity", "records", "running", "trained", "sweeps", "reporting", "tuning", "mini", "tagging", "analysis",
+    "speed", "commands", "__main__",
 )  # fmt: skip
 FILES = 16  # the most files of a folder
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,9 @@ import numpy as np
 from elmo_bench.configuration import pages
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
+from elmo_bench.reporting.groups import ranges
+from elmo_bench.reporting.intervals import Arm, of_arm, spread
 from elmo_bench.reporting.section import pipes
-from elmo_bench.reporting.statistics.evidence import of_arm
-from elmo_bench.reporting.statistics.groups import ranges, score
-from elmo_bench.reporting.statistics.intervals import Arm, spread
 from elmo_bench.sources import pages as sources
 from elmo_bench.system.storage import json_text
 
@@ -123,7 +123,7 @@ def _scores(metrics: Mapping[str, Mapping[str, float]], record: Record | None, m
         yield split, monitor, "this model", f"{scores[monitor]:.2f}", *_interval(one, split, monitor)
     alike = [each for each in there if each.group == one[0].group]
     if len(alike) > 1:
-        seeds, (mean, _) = ranges([each.seed for each in alike]), score(alike, "test", monitor)
+        mean, seeds = fmean(each.metrics["test"][monitor] for each in alike), ranges([each.seed for each in alike])
         yield "test", monitor, f"mean of seeds {seeds}", f"{mean:.2f}", *_interval(alike, "test", monitor)
 
 
