@@ -128,15 +128,6 @@ def test_in_simulation_intervals_cover_and_show_nothing_that_is_not_there(seeds,
     assert 70 <= gaining.shown <= 92  # four of five
 
 
-def test_the_power_is_that_of_a_t_test():
-    """By simulation: the sum of two quantiles promised 80 % and gave 66 % with two seeds."""
-    draw = np.random.default_rng(4)
-    for seeds in (3, 5):
-        least = Spread(1 / seeds**0.5, seeds - 1).least
-        test: Any = stats.ttest_1samp(draw.normal(least, 1, (20_000, seeds)), 0, axis=1, alternative="greater")
-        assert (test.pvalue < LEVEL / 2).mean() == pytest.approx(0.8, abs=0.01)
-
-
 def test_the_probability_to_lie_between_two_bounds_by_simulation():
     found, draw = Spread(0.3, 4), np.random.default_rng(5)
     values, errors = draw.normal(15.5, 0.3, 20_000), 0.3 * (draw.chisquare(4, 20_000) / 4) ** 0.5

@@ -27,14 +27,6 @@ OPTIONS = Options.parse(
 )
 
 
-def test_work_of_the_official_sizes():
-    """MFLOP of a word that fills all 50 characters, and of a token's steps through all LSTMs."""
-    for size, highways, projection, lstm in (("small", 16.78, 0.52, 9.44), ("original", 33.55, 2.10, 150.99)):
-        options, _ = bench.PLAN.sizes[size]
-        assert encoder_flops(options, ["x" * 48]) / 1e6 == pytest.approx(17.62 + highways + projection, abs=0.01)
-        assert lstm_flops(options) / 1e6 == pytest.approx(lstm, abs=0.01)
-
-
 def test_short_and_repeated_words_are_less_work():
     # "ab" is 4 characters with its marks: 4 windows that hold one of them, and one of padding alone
     windows = 5 * 2 * (1 * 4 * 2 + 3 * 4 * 5)
