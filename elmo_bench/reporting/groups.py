@@ -91,8 +91,15 @@ def in_groups(records: Sequence[Record], metric: str = "") -> list[Group]:
         settings = differences([flat(without_seed(runs[0].settings)) for runs in groups])
         files = differences([{"biLM": runs[0].weights, "data": runs[0].data_sha256} for runs in groups])
         for runs, changed, digests in zip(groups, settings, files, strict=True):
-            for other in runs:
-                if _columns(other) != _columns(runs[0]):
+            columns = [  # what a table averages: how many layers are weighted at each place, and the metrics
+                [
+                    {place: len(rows[0]) for place, rows in record.layer_weights.items()},
+                    *map(set, record.metrics.values()),
+                ]
+                for record in runs
+            ]
+            for other, each in zip(runs, columns, strict=True):
+                if each != columns[0]:
                     raise UserError(
                         f"the records {runs[0].run} and {other.run} ({other.task}, scale {other.scale}) differ "
                         "only in their seed, but have other metrics or layers; restore or remove the wrong one"
@@ -101,12 +108,6 @@ def in_groups(records: Sequence[Record], metric: str = "") -> list[Group]:
             digests = [f"{kind} {short(each)}" for kind, each in digests.items() if short(each) not in "; ".join(words)]
             found.append(Group(runs, "; ".join([alike.label.iloc[0], *words, *digests]), found, metric))
     return found
-
-
-def _columns(record: Record) -> list[Any]:
-    """The names of the metrics, and how many layers are weighted at each place: what a table averages."""
-    layers = {place: len(rows[0]) for place, rows in record.layer_weights.items()}
-    return [layers, *map(set, record.metrics.values())]
 
 
 def differences(settings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

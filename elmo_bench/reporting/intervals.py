@@ -158,7 +158,7 @@ class Spread(NamedTuple):
     @property
     def half(self) -> float:
         """Half the width of the 95 % interval."""
-        return self.quantile((1 + CONFIDENCE) / 2) * self.error
+        return float(special.stdtrit(self.degrees, (1 + CONFIDENCE) / 2)) * self.error
 
     @property
     def least(self) -> float:
@@ -175,8 +175,8 @@ class Spread(NamedTuple):
         """The 95 % interval of an estimate."""
         every = [(value, self), *self.others]
         level = 1 - LEVEL / 2 / len(every)
-        low = min(each - spread.half for each, spread in every)
-        return low, min(each + spread.quantile(level) * spread.error for each, spread in every)
+        ends = [each + float(special.stdtrit(spread.degrees, level)) * spread.error for each, spread in every]
+        return min(each - spread.half for each, spread in every), min(ends)
 
     def p(self, value: float, bounds: Bounds = ABOVE_ZERO) -> float:
         """The two-sided p: below 0.05 exactly where the 95 % interval lies inside the bounds, or outside them.
@@ -191,10 +191,6 @@ class Spread(NamedTuple):
     def one_sided_p(self, distance: float) -> float:
         """The one-sided p of an estimate that lies this far on the right side of a bound."""
         return float(special.stdtr(self.degrees, -distance / self.error)) if self.error else float(distance <= 0)
-
-    def quantile(self, probability: float) -> float:
-        """The quantile of Student's distribution with these degrees of freedom."""
-        return float(special.stdtrit(self.degrees, probability))
 
 
 def smallest(columns: Sequence[Sequence[float]]) -> tuple[float, Spread | None]:
