@@ -139,7 +139,8 @@ def test_generated_senses_are_those_of_the_split(tmp_path):
     listed = "split\tsentence\ttoken\tword\tsense\ntrain\t0\t9\tbat\tbat%x\ndev\t1\t3\tbat\tbat%tool\n"
     senses = write(tmp_path / "senses.tsv", listed)
     assert [len(sentence.instances) for sentence in read_mini(text, senses)] == [0, 1]
-    malformed(r"senses\.tsv:4: expected split", read_mini, text, write(senses, listed + "dev\t1\t4\tbat\tbat%tool\n"))
+    for line in ("dev\t1\t4\tbat\tbat%tool\n", "dev\n"):  # a place that the text does not have, and no place
+        malformed(r"senses\.tsv:4: expected split", read_mini, text, write(senses, listed + line))
 
 
 def test_first_senses_by_number_else_by_frequency():
