@@ -94,7 +94,7 @@ class Export(Command):
 
 
 class Publish(Command):
-    """Make a W&B run of every record, with a workspace and a report; or put a trained head on the Hugging Face hub.
+    """Make a W&B run of every record, or put a trained head on the Hugging Face hub.
 
     Online with a key (WANDB_API_KEY or `wandb login`), else offline below results/own/wandb/, to be uploaded by `wandb
     sync`. A run's id is that of its record, so that a record is published once. The workspace and the report are made

@@ -164,6 +164,12 @@ def targets() -> set[str]:
 
 
 @needs_make
+@pytest.mark.parametrize(("place", "typed"), [("here", []), ("local", []), ("slurm", ["on=slurm"])])
+def test_a_sweep_runs_here_unless_another_place_is_named(place, typed):
+    assert re.findall(r"on=\w+", make("-n", "sweep", "NAME=context", f"ON={place}").stdout) == typed
+
+
+@needs_make
 def test_make_alone_lists_every_target():
     listing = make()
     assert listing.returncode == 0

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.card import files_of
 from elmo_bench.system import children, places
 from elmo_bench.system.errors import UserError
@@ -53,6 +54,17 @@ def test_a_head_is_published_with_its_card_and_loaded_by_its_name(cloud):
     fetched = run(sys.executable, "-c", CODE, PYTHONPATH=str(places.ROOT))
     assert fetched.returncode == 0, fetched.stderr
     assert json.loads(fetched.stdout) == load("ner").predict([ROW])
+
+
+def test_a_bilm_is_opened_by_its_name_on_the_hub(cloud):
+    files, run = cloud
+    folder = places.BROUGHT / "models" / "mini"
+    files |= {name: (folder / name).read_bytes() for name in ("options.json", "weights.hdf5", "card.json")}
+    code = "import elmo_bench; print(elmo_bench.BiLM.open('user/ner').encode([['boat']])[0].sum().item())"
+    fetched = run(sys.executable, "-c", code, PYTHONPATH=str(places.ROOT))
+    assert fetched.returncode == 0, fetched.stderr
+    (layers,) = BiLM.open(folder).encode([["boat"]])
+    assert float(fetched.stdout) == pytest.approx(layers.sum().item())
 
 
 def test_what_the_hub_does_not_have_or_cannot_be_asked_for_is_one_line(monkeypatch, refused):
