@@ -36,8 +36,6 @@ FORMER_ARMS = {  # of earlier releases: what is typed today
     "tuned": "bilm=tuned",
     "untrained": "bilm=untrained",
 }
-
-
 ROOTS = ("data_root", "models_root", "vectors_root", "cache_root", "results_root")
 FILES = ("bilm.options", "bilm.weights", "bilm.like", "bilm.path", "bilm.folder", "task.words.path")
 DATA = ("task.data.root", "task.data.folder", "task.data.train", "task.data.dev", "task.data.test")
