@@ -43,7 +43,7 @@ help: ## list the targets and their variables
 	  '  SEEDS=$(SEEDS)       how many seeds reproduce runs; sweeps have their own number' \
 	  '  N=            the number of the table or figure' \
 	  '  NAME=         the sweep: $(patsubst conf/sweep/%.yaml,%,$(wildcard conf/sweep/*.yaml))' \
-	  '  ON=           where a sweep runs: here, or slurm or another file in conf/cluster' \
+	  '  ON=           where a sweep runs: here (the default), or slurm or another file in conf/cluster' \
 	  '  ARGS=         further overrides or options, as ARGS="trainer=gpu elmo.dropout=0.2" or ARGS="-k mix" (test)' \
 	  '  PYTHON=       the first of these from 3.11 to 3.13: $(PYTHON)' \
 	  '  TORCH=        what setup installs as torch (cuda, cpu or any requirement): $(or $(TORCH),$(PINNED))'
@@ -143,7 +143,7 @@ TABLE_5 = analysis.wsd
 TABLE_6 = analysis.pos
 TABLE_7 = tune $(or $(call given,TASK,task),'task=all')
 define sweep
-$(MODULE) elmo_bench sweep '+sweep=$(1)' $(call given,TASK,task) 'scale=$(SCALE)' $(call given,SEEDS,seeds) $(if $(ON),'on=$(ON)') $(ARGS)
+$(MODULE) elmo_bench sweep '+sweep=$(1)' $(call given,TASK,task) 'scale=$(SCALE)' $(call given,SEEDS,seeds) $(if $(filter-out here local,$(ON)),'on=$(ON)') $(ARGS)
 endef
 
 # Scale open has GloVe's vectors. They are not installed into a .venv of another checkout, nor where the

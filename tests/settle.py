@@ -14,9 +14,9 @@ from elmo_bench.commands.command import Command, Examples, Folder
 from elmo_bench.commands.run import Thousand
 from elmo_bench.configuration.composing import parse
 from elmo_bench.records.record import Record
-from elmo_bench.reporting.pages.report import between
+from elmo_bench.reporting.groups import Group
+from elmo_bench.reporting.report import between
 from elmo_bench.reporting.section import pipes
-from elmo_bench.reporting.statistics import groups as statistics
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import write_text
@@ -39,8 +39,8 @@ def settled(task: str, scale: str, seeds: int, root: str, tried: Sequence[str]) 
         given = [f"scale={scale}", f"arm={name}", f"results_root={root}", *point]
         return [elmo_bench.train(task, [*given, f"seed={seed}"]) for seed in range(1, seeds + 1)]
 
-    def dev(records: Sequence[Record]) -> float:
-        return statistics.score(records, "dev", records[0].monitor)[0]
+    def dev(records: list[Record]) -> float:
+        return fmean(Group(records).scores("dev"))
 
     baselines = [arm("baseline", point) for point in points]
     best = max(baselines, key=dev)
@@ -49,7 +49,7 @@ def settled(task: str, scale: str, seeds: int, root: str, tried: Sequence[str]) 
     chosen = names[baselines.index(best)]
     arms = [*baselines, arm("elmo", points[baselines.index(best)])]
     rows = [
-        (name, each[0].arm, str(len(each)), statistics.scores(each, "dev", each[0].monitor), f"{_late(each):.2f}")
+        (name, each[0].arm, str(len(each)), Group(each).mean("dev"), f"{_late(each):.2f}")
         for name, each in zip([*names, chosen], arms, strict=True)
     ]
     rising = [each[0].arm for each in (best, arms[-1]) if _late(each) >= LEAST]

@@ -11,28 +11,31 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: these models are 
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from docs.generate import costs, keys, pictures, tutorial, usage
+from docs.generate import blocks, keys, pictures, tutorial
+from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.system.places import ROOT
 from elmo_bench.system.storage.files import write_text
 from tests import simulate
 
 BLOCK = re.compile(r"(<!-- generated: ([\w .,=-]+) -->\n).*?(<!-- /generated -->)", re.DOTALL)
-MADE: dict[str, Callable[..., str]] = {
-    "costs": costs.table,
-    "first result": costs.first_result,
-    "one seed": costs.one_seed,
-    "two gains": costs.two_gains,
-    "commands": usage.commands,
-    "sweeps": usage.sweeps,
+BLOCKS: dict[str, Callable[..., str]] = {
+    "costs": blocks.costs,
+    "first result": blocks.first_result,
+    "one seed": blocks.one_seed,
+    "two gains": blocks.two_gains,
+    "commands": blocks.commands,
+    "sweeps": blocks.sweeps,
     "keys": keys.table,
     "keys of task": keys.of_task,
-    "recipe": keys.recipe,
-    "formats": usage.formats,
-    "prediction": usage.prediction,
-    "heads": usage.heads,
+    "recipe": partial(keys.block, "recipe", Recipe),
+    "formats": blocks.formats,
+    "prediction": blocks.prediction,
+    "gains": blocks.gains,
+    "perplexity": blocks.perplexity,
     "simulation": simulate.table,
 }  # the longest name that a block's name begins with; what follows is the argument
 
@@ -43,36 +46,30 @@ def documents() -> list[Path]:
     return sorted([*found, *(ROOT / "models").rglob("README.md")])
 
 
-def blocks(text: str) -> Iterator[str]:
-    """The names of the blocks of a page."""
-    return (found[2] for found in BLOCK.finditer(text))
-
-
-def made(name: str) -> str:
+def block(name: str) -> str:
     """The text of a block."""
-    kind = max((each for each in MADE if name == each or name.startswith(f"{each} ")), key=len)
-    argument = name.removeprefix(kind).strip()
-    return MADE[kind](argument) if argument else MADE[kind]()
+    kind = max((each for each in BLOCKS if name == each or name.startswith(f"{each} ")), key=len)
+    return BLOCKS[kind](*filter(None, [name.removeprefix(kind).strip()]))
 
 
-def renewed(text: str, wanted: Callable[[str], bool] = lambda name: True) -> str:
-    """A page with its blocks written again."""
-    return BLOCK.sub(
-        lambda found: f"{found[1]}\n{made(found[2])}\n\n{found[3]}" if wanted(found[2]) else found[0], text
-    )
+def renewed(names: list[str], found: re.Match[str]) -> str:
+    """A block written again if its name begins with one of the names, or if there are none."""
+    chosen = not names or found[2].startswith(tuple(names))
+    return f"{found[1]}\n{block(found[2])}\n\n{found[3]}" if chosen else found[0]
 
 
 def main(names: list[str]) -> None:
     """Writes all blocks, pictures and the tutorial's outputs, or those with these names."""
     if not names or "costs" in names:
-        costs.count()
+        blocks.count()
     for path in documents():
         text = path.read_text(encoding="utf-8")
-        if (new := renewed(text, lambda name: not names or name.startswith(tuple(names)))) != text:
+        new = BLOCK.sub(partial(renewed, names), text)
+        if new != text:
             write_text(path, new)
             print(path.relative_to(ROOT))
-    for path, picture in pictures.files().items():
-        write_text(path, picture)
+    for path, content in (pictures.files() | (blocks.cards() if {*names} <= {"cards"} else {})).items():
+        write_text(path, content)
     if not names or "tutorial" in names:
         tutorial.write()
 

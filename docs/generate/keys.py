@@ -11,7 +11,6 @@ from hydra.utils import get_object
 from omegaconf import OmegaConf
 from pydantic.fields import FieldInfo
 
-from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.commands.command import blocks, shown
 from elmo_bench.configuration import composing, pages, schema
 from elmo_bench.configuration.keys import LARGEST, allowed, documented, fields, parts
@@ -28,16 +27,17 @@ def table() -> str:
     """The keys of every block, with default, bounds and meaning."""
     listed = [("the run itself", "", schema.RunConfig), *((f"`{name}`", name, cls) for name, cls in blocks().items())]
     listed += [(f"`bilm` of the kind {kind}", "bilm", cls) for kind, cls in schema.SOURCES.items() if cls in REPEATING]
-    return "\n\n".join(f"### Keys of {title}\n\n{_block(name, cls)}" for title, name, cls in listed)
+    return "\n\n".join(f"### Keys of {title}\n\n{block(name, cls)}" for title, name, cls in listed)
 
 
-def _block(name: str, cls: type) -> str:
+def block(name: str, cls: type) -> str:
+    """The keys of one block."""
     repeated = REPEATED if cls in REPEATING else ()
     rows = []
     for key, field, meaning in documented(cls, f"{name}." if name else "", nested=bool(name)):
         if ".source." in key or key.removeprefix("bilm.") in repeated:
             continue  # in a table of its own
-        default = "its file's" if field.is_required() else f"`{_written(field.default)}`"
+        default = "its file's" if field.is_required() else f"`{_text(field.default)}`"
         values = [shown(value) for value in allowed(field.annotation)]
         listed = [f"one of {', '.join(values)}"] if {*values} - {"true", "false"} else []
         rows.append((f"`{key}`", default, "; ".join([meaning, *listed, *bounds(field)])))
@@ -67,12 +67,12 @@ def _arguments(block: str, at: Mapping[str, Mapping[str, Any]]) -> Iterable[tupl
     given = GIVEN[block]
     signature = inspect.signature(code)
     names = [n for n, p in signature.parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    said = meanings(code)
+    known = meanings(code)
     for name in names[given.positional :]:
         if name in given.named + given.optional:
             continue
         if name == "data" and block == "reader":
-            yield "`task.data`", "", said["data"]
+            yield "`task.data`", "", known["data"]
             continue
         values = {
             scale: (page[block] or {}).get(name, signature.parameters[name].default) for scale, page in at.items()
@@ -80,30 +80,26 @@ def _arguments(block: str, at: Mapping[str, Mapping[str, Any]]) -> Iterable[tupl
         written = any(name in (page[block] or {}) for page in at.values())
         if block == "optimizer" and not written:
             continue  # of torch, and described there
-        yield f"`{'' if written else '+'}task.{block}.{name}`", _by_scale(values), said.get(name, "")
+        texts = {scale: f"`{_text(value)}`" for scale, value in values.items()}
+        listed = (
+            {*texts.values()} if len({*texts.values()}) == 1 else (f"{scale}: {text}" for scale, text in texts.items())
+        )
+        yield f"`{'' if written else '+'}task.{block}.{name}`", ", ".join(listed), known.get(name, "")
 
 
-def _by_scale(values: Mapping[str, Any]) -> str:
-    """One value, or one for each scale."""
-    written = {scale: _written(value) for scale, value in values.items()}
-    if len({*written.values()}) == 1:
-        return f"`{next(iter(written.values()))}`"
-    return ", ".join(f"{scale}: `{value}`" for scale, value in written.items())
-
-
-def _written(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, list | tuple):
-        return f"[{','.join(map(_written, value))}]"
+        return f"[{','.join(map(_text, value))}]"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {_written(inner)}" for key, inner in value.items()) + "}"
-    if isinstance(value, str):  # what the pages interpolate, in words
+        return "{" + ", ".join(f"{key}: {_text(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, str):  # what the pages interpolate
         value = re.sub(r"\$\{arm:(.+),(.+)\}", r"baseline \1, elmo \2", value)
         value = re.sub(r"\$\{([\w.]+)\}", r"as \1", value)
     return "required" if value is inspect.Parameter.empty else shown(value)
 
 
 def meanings(code: Any) -> dict[str, str]:
-    """What a docstring says of each argument, in its section "Args" or "Attributes"."""
+    """The meaning of each argument, from the sections "Args" and "Attributes" of a docstring."""
     found: dict[str, str] = {}
     for cls in inspect.getmro(code) if inspect.isclass(code) else (code,):
         text = inspect.getdoc(cls) or ""
@@ -118,8 +114,3 @@ def meanings(code: Any) -> dict[str, str]:
 def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     """A Markdown table in which `<` begins no tag."""
     return pipes(header, [tuple(cell.replace("<", "\\<") if "`" not in cell else cell for cell in row) for row in rows])
-
-
-def recipe() -> str:
-    """The keys of a recipe of `pretrain`."""
-    return _block("recipe", Recipe)

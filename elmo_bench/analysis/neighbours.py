@@ -19,7 +19,7 @@ from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import Layers, frozen_layers
 from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.files import open_text
+from elmo_bench.system.storage.files import numbered_lines
 from elmo_bench.system.terminal.streams import tracked
 from elmo_bench.text.columns import read_blocks
 
@@ -29,39 +29,30 @@ NOTE = (
     "Same word: how many of the neighbours are the same word. Shown: the first {shown}, each in [ ] with the words "
     "around it. {scale}"
 )
-SHOWN, AROUND = 4, 3  # neighbours in a cell, and words on each side of one
+SHOWN, CONTEXT = 4, 3  # neighbours in a cell, and words on each side of one
 
 
 def corpus(settings: NeighboursConfig) -> list[list[str]]:
-    """The sentences of the text that have words, up to `settings.tokens` tokens. Raises `UserError` if it has none."""
+    """The sentences of the text that have words, up to `settings.tokens` tokens; a text without words is refused."""
     if settings.text is None:
         raise UserError("no text: give text=FILE, and format=columns if it has a word a line")
-    sentences, tokens = [], 0
-    for sentence in _sentences(Path(settings.text), settings):
+    path, sentences, tokens = Path(settings.text), [], 0
+    if settings.format == "columns":
+        listed = (block.column(settings.column) for block in read_blocks(path, comment="# "))
+    else:
+        listed = (line.split() for _, line in numbered_lines(path))
+    for sentence in filter(None, listed):
         tokens += len(sentence)
         if settings.tokens is not None and tokens > settings.tokens:
             break
-        if sentence:
-            sentences.append(sentence)
+        sentences.append(sentence)
     if not sentences:
         raise UserError("holds no words", settings.text)
     return sentences
 
 
-def _sentences(path: Path, settings: NeighboursConfig) -> Iterator[list[str]]:
-    if settings.format == "columns":
-        yield from (block.column(settings.column) for block in read_blocks(path, comment="# "))
-        return
-    with open_text(path) as lines:
-        yield from (line.split() for line in lines)
-
-
 def measure(study: Study[NeighboursConfig], queries: Sequence[dict[str, str]] | None = None) -> StudyRecord:
-    """The table of the settings' queries, or of others.
-
-    Raises:
-        UserError: no queries, or a word that is not in its sentence.
-    """
+    """The table of the settings' queries, or of others."""
     queries = study.settings.queries if queries is None else queries
     if not isinstance(queries, list) or not queries:
         raise UserError("no queries: give word=WORD and sentence='TOKEN TOKEN ...'")
@@ -76,7 +67,7 @@ def measure(study: Study[NeighboursConfig], queries: Sequence[dict[str, str]] | 
 
 
 def place(query: dict[str, str]) -> Query:
-    """The tokens of a query's sentence, and where its word first stands. Raises `UserError` if it does not."""
+    """A query of the settings: the first occurrence of its word in its sentence."""
     if not isinstance(query, dict) or set(query) != {"word", "sentence"}:
         raise UserError("queries: each is {word: WORD, sentence: 'TOKEN TOKEN ...'}")
     word, sentence = str(query["word"]), str(query["sentence"]).split()
@@ -86,19 +77,19 @@ def place(query: dict[str, str]) -> Query:
 
 
 def _cells(corpus: Sequence[list[str]], query: Query, found: list[list[Neighbour]]) -> Iterator[StudyCell]:
-    asked = _around(*query, AROUND)
+    source = _in_context(*query, CONTEXT)
     for layer, near in enumerate(found):
         words = [corpus[one.sentence][one.token] for one in near]
         if near:
-            yield StudyCell(asked, "cosine, nearest", near[0].cosine, layer)
-            yield StudyCell(asked, "cosine, last", near[-1].cosine, layer)
+            yield StudyCell(source, "cosine, nearest", near[0].cosine, layer)
+            yield StudyCell(source, "cosine, last", near[-1].cosine, layer)
         same = sum(word.lower() == query.word.lower() for word in words)
-        yield StudyCell(asked, "same word", same, layer, n=len(near))
-        shown = [_around(corpus[one.sentence], one.token, AROUND if layer else 0) for one in near[:SHOWN]]
-        yield StudyCell(asked, "neighbours", 0, layer, text=" / ".join(shown))
+        yield StudyCell(source, "same word", same, layer, n=len(near))
+        shown = [_in_context(corpus[one.sentence], one.token, CONTEXT if layer else 0) for one in near[:SHOWN]]
+        yield StudyCell(source, "neighbours", 0, layer, text=" / ".join(shown))
 
 
-def _around(sentence: Sequence[str], token: int, width: int) -> str:
+def _in_context(sentence: Sequence[str], token: int, width: int) -> str:
     """A word in brackets with the words around it; alone, without brackets, if none are wanted."""
     if not width:
         return sentence[token]

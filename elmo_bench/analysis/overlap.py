@@ -1,4 +1,4 @@
-"""How much of the dev and test sentences of the tasks stands in a text: what a biLM trained on it has read of them.
+"""How many dev and test sentences of the tasks occur in a text: what a biLM trained on it has read of them.
 
 Words are compared without regard to capitals, and without tokens that have no letter or digit, since tokenizers differ
 in quotes and dashes.
@@ -14,11 +14,10 @@ from typing import NamedTuple
 
 from hydra.utils import instantiate
 
-from elmo_bench.analysis import settings as pages_of_studies
-from elmo_bench.analysis.settings import OverlapConfig
-from elmo_bench.bilm.corpus import TextSource, sources
+from elmo_bench.analysis.settings import OverlapConfig, read
+from elmo_bench.bilm.corpus import sources
 from elmo_bench.configuration import composing, pages
-from elmo_bench.configuration.schema import RunConfig
+from elmo_bench.configuration.keys import fields
 from elmo_bench.identity.missing import check_text
 from elmo_bench.identity.settings import maker
 from elmo_bench.records import studies
@@ -38,98 +37,89 @@ NOTE = (
 Words = tuple[str, ...]
 
 
-def counted(sentence: Iterable[str]) -> Words:
-    """The words of a sentence that count, in lower case."""
+def normalized(sentence: Iterable[str]) -> Words:
+    """The words of a sentence that are compared, in lower case."""
     return tuple(filter(None, map(_form, sentence)))
 
 
 @lru_cache(1 << 16)
 def _form(word: str) -> str:
-    """How a word is compared; empty if it does not count."""
+    """How a word is compared; empty if it is left out."""
     return word.lower() if any(map(str.isalnum, word)) else ""
 
 
-def runs(words: Words, n: int) -> Iterator[Words]:
-    """Every `n` running words of a sentence."""
+def ngrams(words: Words, n: int) -> Iterator[Words]:
+    """Every `n` consecutive words of a sentence."""
     return zip(*(words[start:] for start in range(n)), strict=False)
 
 
 class Overlap(NamedTuple):
-    """What a text has in common with the sentences that were asked about.
+    """What a text has in common with given sentences.
 
     Attributes:
-        whole: those that stand whole in it.
-        running: their sequences of n running words that one of its sentences has.
+        sentences: those that occur in it as a whole.
+        ngrams: their n consecutive words that occur in one of its sentences.
         words: how many words it has.
     """
 
-    whole: set[Words]
-    running: set[Words]
+    sentences: set[Words]
+    ngrams: set[Words]
     words: int
 
 
-def common(text: Iterable[Iterable[str]], asked: Iterable[Words], n: int) -> Overlap:
-    """Reads the sentences of a text once; `asked` has sentences as `counted` gives them."""
-    wanted = set(asked)
-    running = {run for words in wanted for run in runs(words, n)}
+def common(text: Iterable[Iterable[str]], given: Iterable[Words], n: int) -> Overlap:
+    """Reads the sentences of a text once; the given ones are `normalized`."""
+    wanted = set(given)
+    known = {each for words in wanted for each in ngrams(words, n)}
     found, shared, number = set[Words](), set[Words](), 0
-    for words in map(counted, text):
+    for words in map(normalized, text):
         number += len(words)
         found |= wanted & {words}
-        shared |= running.intersection(runs(words, n))
+        shared |= known.intersection(ngrams(words, n))
     return Overlap(found, shared, number)
 
 
+def counts(given: Sequence[Words], text: Overlap, n: int) -> dict[str, int]:
+    """How many of some sentences a text has in common, as a whole and in part."""
+    return {
+        "sentences": sum(map(bool, given)),
+        "whole in the text": sum(words in text.sentences for words in given if words),
+        LONG: sum(len(words) >= n for words in given),
+        SHARED: sum(not text.ngrams.isdisjoint(ngrams(words, n)) for words in given),
+    }
+
+
 def write(arguments: Sequence[str]) -> tuple[StudyRecord, str]:
-    """Measures what the arguments of the command ask for, with generated data made, and writes its record.
+    """Measures what the arguments of the command ask for, and writes its record; missing generated data are made.
 
     Returns:
         the record, and the folder of results that it is in.
-
-    Raises:
-        UserError: a wrong argument, missing or malformed data.
     """
-    run, settings = pages_of_studies.read("overlap", OverlapConfig, arguments)
-    overrides = [each for each in arguments if each.partition("=")[0] not in pages_of_studies.names(OverlapConfig)]
+    run, settings = read("overlap", OverlapConfig, arguments)
+    overrides = [each for each in arguments if each.partition("=")[0] not in fields(OverlapConfig)]
     named = pages.tasks() if settings.task == "all" else [settings.task]
     runs = [composing.run_config([*overrides, f"task={task}"]) for task in named]
     runs = [each for each in runs if run.scale.name in each.task.scales]
     for each in runs:
         check_text(each)
-    if made := maker(run.scale, run):
-        made.make()
+    if generator := maker(run.scale, run):
+        generator.make()
     listed = [settings.text] if isinstance(settings.text, str) else settings.text
-    record = _measured(runs, sources(Path(), [(text, None) for text in listed]), settings)
-    return studies.write(record, runs[0].results_root, machine.circumstances("cpu")), runs[0].results_root
-
-
-def _measured(runs: Sequence[RunConfig], text: Sequence[TextSource], settings: OverlapConfig) -> StudyRecord:
-    """The table of some tasks, by a run of each at one scale, and a text."""
-    n, memory = settings.words, Path(runs[0].cache_root) / MEMORY
-    asked: dict[tuple[str, str], list[Words]] = {}
-    for each in runs:
-        reader: Reader = instantiate(each.task.reader)
-        loaded = reader.load()
+    text, n, memory = sources(Path(), [(each, None) for each in listed]), settings.words, Path(run.cache_root) / MEMORY
+    given: dict[tuple[str, str], list[Words]] = {}
+    for task in (each.task for each in runs):
+        reader: Reader = instantiate(task.reader)
+        splits = reader.load()
         for split in SPLITS:
-            read = sentences([loaded[split]], reader.fields)  # as a biLM reads them
-            asked[each.task.name, split] = list(map(counted, read))
-    there = common(chain.from_iterable(source.sentences() for source in text), chain.from_iterable(asked.values()), n)
+            given[task.name, split] = [*map(normalized, sentences([splits[split]], reader.fields))]  # as a biLM reads
+    found = common(chain.from_iterable(each.sentences() for each in text), chain.from_iterable(given.values()), n)
     cells = []
-    for (task, split), words in asked.items():
-        found = counts(words, there, n)
-        cells += [StudyCell(task, quantity, count, split=split) for quantity, count in found.items()]
-        if long := found[LONG]:
-            cells.append(StudyCell(task, "in common, %", 100 * found[SHARED] / long, split=split, n=long))
-    note = NOTE.format(text=", ".join(each.path.name for each in text), words=there.words, n=n)
-    plain = {"text": [content_sha256(each.path, memory) for each in text], "task": settings.task, "words": n}
-    return StudyRecord(runs[0].scale.name, "overlap", TITLE, note, cells, settings=plain)
-
-
-def counts(asked: Sequence[Words], there: Overlap, n: int) -> dict[str, int]:
-    """How many of some sentences a text has in common, as a whole and in part."""
-    return {
-        "sentences": sum(map(bool, asked)),
-        "whole in the text": sum(words in there.whole for words in asked if words),
-        LONG: sum(len(words) >= n for words in asked),
-        SHARED: sum(not there.running.isdisjoint(runs(words, n)) for words in asked),
-    }
+    for (task, split), words in given.items():
+        numbers = counts(words, found, n)
+        cells += [StudyCell(task, quantity, number, split=split) for quantity, number in numbers.items()]
+        if long := numbers[LONG]:
+            cells.append(StudyCell(task, "in common, %", 100 * numbers[SHARED] / long, split=split, n=long))
+    note = NOTE.format(text=", ".join(each.path.name for each in text), words=found.words, n=n)
+    identity = {"text": [content_sha256(each.path, memory) for each in text], "task": settings.task, "words": n}
+    record = StudyRecord(run.scale.name, "overlap", TITLE, note, cells, settings=identity)
+    return studies.write(record, run.results_root, machine.circumstances("cpu")), run.results_root

@@ -10,15 +10,15 @@ from itertools import compress, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmo_bench.analysis.settings import PosConfig
-from elmo_bench.analysis.study import GROUP, Score, Study, clusters, words_of
+from elmo_bench.analysis.study import GROUP, Score, Study, cluster_kind, words_of
 from elmo_bench.embedding.vectors import Lookup, find
 from elmo_bench.layers.cache import ActivationCache
+from elmo_bench.metrics.accuracy import Accuracy
 from elmo_bench.records.studies import StudyRecord
 from elmo_bench.system.errors import UserError
 from elmo_bench.text.columns import Block, in_comments, read_blocks
@@ -41,19 +41,23 @@ def measure(study: Study[PosConfig]) -> StudyRecord:
         scores = [[_score(settings, splits, tags, vectors) for tags in settings.tags] for vectors in by_layer]
         for tags, of_layers in zip(settings.tags, zip(*scores, strict=True), strict=True):
             cells += study.by_layer(name, tags, of_layers, name != settings.vectors)
-    block, table = study.vectors or (None, None)
+    block, table = study.vectors
     remark = NO_VECTORS.format(name=block.name, download=block.download) if block and not table else ""
     note = NOTE.format(
         words=sum(splits[2].lengths), train=sum(splits[0].lengths), seeds=settings.seeds, remark=remark,
-        clusters=clusters(splits[2].documents), scale=study.run.scale.note,
+        clusters=cluster_kind(splits[2].documents), scale=study.run.scale.note,
     )  # fmt: skip
     return study.record(6, "parts of speech", note, cells)
 
 
 def _vectors(study: Study[PosConfig], splits: list[Tagged]) -> Iterator[tuple[str, Iterator[list[Tensor]]]]:
     """Each source of vectors, and by layer the vectors (N, W) for the words of every split."""
-    if study.settings.vectors and (static := _static(study, splits)):
-        yield study.settings.vectors, iter([static])
+    block, table = study.vectors
+    if block and table:  # zero for words that the table lacks
+        words = {word for split in splits for sentence in split.sentences for word in sentence}
+        found, zero = find(table, words, block.size, Lookup(block.cased, "lower")), torch.zeros(block.size)
+        static = [[found.get(word, zero) for words in split.sentences for word in words] for split in splits]
+        yield str(study.settings.vectors), iter([[torch.stack(vectors).half() for vectors in static]])
     for name, source in study.open(cached=True).items():
         if isinstance(source, ActivationCache):
             source.prepare([sentence for split in splits for sentence in split.sentences])
@@ -61,27 +65,18 @@ def _vectors(study: Study[PosConfig], splits: list[Tagged]) -> Iterator[tuple[st
         yield name, ([layer(source, split.sentences, number) for split in splits] for number in layers)
 
 
-def _static(study: Study[PosConfig], splits: list[Tagged]) -> list[Tensor] | None:
-    """Static word vectors, zero for words that the table lacks; None if its files are not here."""
-    block, table = study.vectors or (None, None)
-    if block is None or table is None:
-        return None
-    words = {word for split in splits for sentence in split.sentences for word in sentence}
-    found = find(table, words, block.size, Lookup(block.cased, "lower"))
-    zero = torch.zeros(block.size)
-    return [torch.stack([found.get(w, zero) for s in split.sentences for w in s]).half() for split in splits]
-
-
 def _score(settings: PosConfig, splits: list[Tagged], tags: str, vectors: list[Tensor]) -> Score:
-    """The accuracy on test, with every seed."""
+    """The accuracy on test of the classifiers of all seeds."""
     numbers, known = numbered([split.tags[tags] for split in splits])
     train, dev, test = map(Split, vectors, numbers)
-    counts = []
+    seeds, lengths = [], splits[2].lengths
     for seed in range(1, settings.seeds + 1):
-        answers = classifier(train, dev, known, settings, seed)(test.x)
-        right = [int(each.sum()) for each in (answers == test.y).split(splits[2].lengths)]
-        counts.append(np.stack([right, splits[2].lengths], axis=1))
-    return Score(np.stack(counts), splits[2].documents, lambda sums: 100 * sums[:, 0] / sums[:, 1])
+        right = classifier(train, dev, known, settings, seed)(test.x) == test.y
+        metric = Accuracy()  # an example is a sentence
+        for i, (document, each) in enumerate(zip(splits[2].documents, right.split(lengths), strict=True)):
+            metric.tally.add(int(each.sum()), len(each), cluster=document or i)
+        seeds.append(metric)
+    return Score.of(seeds, "accuracy")
 
 
 # Text with parts of speech, in columns: CoNLL-U, CoNLL-2012, or words and tags.
@@ -100,37 +95,32 @@ class Tagged(NamedTuple):
 
 
 def read(path: Path, settings: PosConfig) -> Tagged:
-    """A split, up to `settings.sentences` sentences.
-
-    Raises:
-        UserError: `settings.tags` names no columns, rows have different widths or lack a column, a file has no words.
-    """
+    """A split, up to `settings.sentences` sentences."""
     if not isinstance(settings.tags, dict) or not all(type(column) is int for column in settings.tags.values()):
         raise UserError(f"tags={settings.tags}: expected columns by the names of tag sets, as in tags={{XPOS: 4}}")
-    listed = list(islice(_blocks(path, settings), settings.sentences))
-    if not listed:
+    widths = "sentence" if settings.apart else "file"
+    listed = in_comments(read_blocks(path, comment=settings.comment, apart=settings.apart, widths=widths))
+    if settings.numbers is not None:  # without ranges ("3-4") and empty nodes ("8.1") of CoNLL-U
+        listed = ((_words_alone(block, settings.numbers), document) for block, document in listed)
+    blocks = [*islice(((block, document) for block, document in listed if block.rows), settings.sentences)]
+    if not blocks:
         raise UserError("contains no word", path)
-    blocks, documents = zip(*listed, strict=True)
+    blocks, documents = zip(*blocks, strict=True)
     tags = {name: [block.column(column) for block in blocks] for name, column in settings.tags.items()}
     return Tagged([block.column(settings.word) for block in blocks], tags, list(documents))
 
 
-def _blocks(path: Path, settings: PosConfig) -> Iterator[tuple[Block, str | None]]:
-    widths = "sentence" if settings.apart else "file"
-    listed = read_blocks(path, comment=settings.comment, apart=settings.apart, widths=widths)
-    for block, document in in_comments(listed):
-        if settings.numbers is not None:  # without ranges ("3-4") and empty nodes ("8.1") of CoNLL-U
-            words = [number.isdecimal() for number in block.column(settings.numbers)]
-            block = block._replace(rows=[*compress(block.rows, words)], lines=[*compress(block.lines, words)])
-        if block.rows:
-            yield block, document
+def _words_alone(block: Block, column: int) -> Block:
+    """The rows of a sentence whose token number is an integer."""
+    words = [number.isdecimal() for number in block.column(column)]
+    return block._replace(rows=[*compress(block.rows, words)], lines=[*compress(block.lines, words)])
 
 
 # The classifier.
 
 
 class Split(NamedTuple):
-    """The words of a split: vectors (N, W) float16, and numbers of tags (N,), -1 for a tag that train lacks."""
+    """The words of a split: vectors (N, W) float16, and numbers of tags (N,), -1 for a tag that is not in train."""
 
     x: Tensor
     y: Tensor
@@ -143,7 +133,7 @@ def layer(source: Any, sentences: Sequence[list[str]], number: int) -> Tensor:
 
 
 def numbered(splits: Sequence[Sequence[Sequence[str]]]) -> tuple[list[Tensor], int]:
-    """The tags of train and of the other splits as numbers, -1 for a tag that train lacks; and how many train has."""
+    """The tags of all splits as numbers, -1 for a tag that is not in train; and how many tags train has."""
     known = {tag: i for i, tag in enumerate(sorted({tag for tags in splits[0] for tag in tags}))}
     return [torch.tensor([known.get(tag, -1) for tags in each for tag in tags]) for each in splits], len(known)
 
@@ -151,7 +141,11 @@ def numbered(splits: Sequence[Sequence[Sequence[str]]]) -> tuple[list[Tensor], i
 def classifier(split: Split, dev: Split, tags: int, settings: PosConfig, seed: int) -> Callable[[Tensor], Tensor]:
     """The classifier of the epoch that is best on dev, as a function (N, W) -> (N,)."""
     torch.manual_seed(seed)
-    mean, deviation = _moments(split.x)
+    parts, number = split.x.split(ROWS), len(split.x)
+    mean = torch.stack([part.double().sum(dim=0) for part in parts]).sum(dim=0) / number
+    squares = torch.stack([(part.double() - mean).square().sum(dim=0) for part in parts]).sum(dim=0)
+    deviation = (squares / number).sqrt()
+    mean, deviation = mean.float(), torch.where(deviation < 1e-4, 1.0, deviation).float()  # 1: it does not vary
     model = nn.Linear(split.x.shape[1], tags)
     optimizer = torch.optim.Adam(model.parameters(), lr=settings.lr)
     best, kept = -1.0, model.state_dict()
@@ -170,12 +164,3 @@ def classifier(split: Split, dev: Split, tags: int, settings: PosConfig, seed: i
             best, kept = accuracy, {name: value.clone() for name, value in model.state_dict().items()}
     model.load_state_dict(kept)
     return classify
-
-
-def _moments(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation (W,) of the columns; 1 for a column that does not vary."""
-    parts = x.split(ROWS)
-    mean = sum((part.double().sum(dim=0) for part in parts), torch.zeros(x.shape[1]).double()) / len(x)
-    squares = sum(((part.double() - mean).square().sum(dim=0) for part in parts), torch.zeros(x.shape[1]).double())
-    deviation = (squares / len(x)).sqrt()
-    return mean.float(), torch.where(deviation < 1e-4, 1.0, deviation).float()

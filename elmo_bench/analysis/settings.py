@@ -91,7 +91,7 @@ class PosConfig(StudyConfig):
     tags: Any
     """columns of the tags, by the name of their set: {XPOS: 4}"""
     numbers: NonNegativeInt | None = None
-    """column of token numbers: rows without a whole number are no token"""
+    """column of token numbers: rows whose number is no integer are not tokens"""
     comment: Text | None = None
     """what a comment line starts with"""
     apart: Flag = False
@@ -129,36 +129,23 @@ T = TypeVar("T", bound=StudyConfig)
 
 
 def read(name: str, cls: type[T], arguments: Sequence[str]) -> tuple[RunConfig, T]:
-    """The run and the settings of a study.
-
-    Raises:
-        UserError: an unknown key or configuration file, a value that is not allowed.
-    """
-    own = [argument for argument in arguments if argument.partition("=")[0] in names(cls)]
+    """The run and the settings of a study."""
+    keys, folder = fields(cls), places.CONF / "analysis"
+    own = [argument for argument in arguments if argument.partition("=")[0] in keys]
     others = [argument for argument in arguments if argument not in own]
     for typed in (argument.partition("=")[0] for argument in others):
-        if typed.lstrip("+~").partition(".")[0] not in names(RunConfig):
-            raise UserError(f"{typed}: there is no such key; {choices(typed, sorted(names(cls)))}")
+        if typed.lstrip("+~").partition(".")[0] not in fields(RunConfig):
+            raise UserError(f"{typed}: there is no such key; {choices(typed, sorted(keys))}")
     run = composing.run_config([*others, "scale.only=null"])  # a study may read the data of any task
-    merged = OmegaConf.merge(defaults(cls), *_pages(name, run.scale.name), OmegaConf.from_dotlist(own))
-    around = {"data_root": run.data_root, "generated": run.scale.folder, "study": merged}
-    plain: Any = OmegaConf.to_container(OmegaConf.create(around).study, resolve=True)
+    if not (of_scale := folder / name / f"{run.scale.name}.yaml").is_file():
+        known = ", ".join(f"scale={path.stem}" for path in sorted((folder / name).glob("*.yaml")))
+        raise UserError(f"analysis.{name} has no configuration file for scale={run.scale.name}; it offers {known}")
+    given = [yaml_text.read(path) for path in (folder / f"{name}.yaml", of_scale)]
+    merged = OmegaConf.merge(defaults(cls), *given, OmegaConf.from_dotlist(own))
+    named = {"data_root": run.data_root, "generated": run.scale.folder, "study": merged}
+    plain: Any = OmegaConf.to_container(OmegaConf.create(named).study, resolve=True)
     finite(plain)
     return run, valid(cls, plain)
-
-
-def _pages(name: str, scale: str) -> list[Any]:
-    """The common file and the one of the scale. Raises `UserError` if there is none for the scale."""
-    folder = places.CONF / "analysis"
-    if not (folder / name / f"{scale}.yaml").is_file():
-        known = ", ".join(f"scale={path.stem}" for path in sorted((folder / name).glob("*.yaml")))
-        raise UserError(f"analysis.{name} has no configuration file for scale={scale}; it offers {known}")
-    return [yaml_text.read(path) for path in (folder / f"{name}.yaml", folder / name / f"{scale}.yaml")]
-
-
-def names(cls: type[Keys]) -> set[str]:
-    """The keys of a study's settings."""
-    return {*fields(cls)}
 
 
 def files(settings: StudyConfig) -> dict[str, Path]:
@@ -168,15 +155,12 @@ def files(settings: StudyConfig) -> dict[str, Path]:
 
 
 def missing_data(run: RunConfig, settings: StudyConfig) -> list[Text]:
-    """What to say of data that are not here: one line, or one for each file."""
+    """A line for each missing file of data, or one for all of them."""
     if run.scale.maker is not None:
         return []
-    if run.data_root is None and any(str(path).startswith("None") for path in files(settings).values()):
-        return [f"scale={run.scale.name} needs {places.DATA_ROOT}, and it is not set{_source(settings)}"]
-    absent = {name: path for name, path in files(settings).items() if not path.exists()}
-    return [f"{path}: {limits.absent(path)}: {name} names it{_source(settings)}" for name, path in absent.items()]
-
-
-def _source(settings: StudyConfig) -> str:
     licence = f" (licence: {settings.licence})" if settings.licence else ""
-    return f"; get it: {settings.download}{licence}" if settings.download else ""
+    source = f"; get it: {settings.download}{licence}" if settings.download else ""
+    if run.data_root is None and any(str(path).startswith("None") for path in files(settings).values()):
+        return [f"scale={run.scale.name} needs {places.DATA_ROOT}, and it is not set{source}"]
+    absent = {name: path for name, path in files(settings).items() if not path.exists()}
+    return [f"{path}: {limits.absent(path)}: {name} names it{source}" for name, path in absent.items()]

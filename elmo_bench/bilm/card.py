@@ -17,6 +17,7 @@ from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import private, write_text
 from elmo_bench.system.storage.integrity import check_digests, check_note, digests
 from elmo_bench.system.storage.json_text import read_sealed, sealed
+from elmo_bench.text import hub
 
 CARD = "card.json"
 FILES = ("options.json", "weights.hdf5", "softmax.safetensors", "vocabulary.txt")
@@ -68,6 +69,8 @@ def files_of(name: str | PathLike[str]) -> tuple[Path, Path]:
     """The options and the weights of a biLM."""
     named = places.shipped(places.ROOT / "models", str(name)) if len(Path(name).parts) == 1 else Path(name)
     folder = named if (named / FILES[0]).is_file() else places.expanded(name)
+    if hub.is_model(str(name)):
+        folder = hub.model_folder(str(name))
     if not folder.is_dir():
         other = (
             '"open" and "mini" come with the project; for a tuned biLM give its folder, for any other its files, as '

@@ -110,7 +110,8 @@ class BiLM(nn.Module):
 
         Args:
             name: "open" (trained on 74 million tokens of open text) or "mini", which come with the project; or a folder
-                with an options file and weights in the official layout, such as one that `pretrain` wrote.
+                with an options file and weights in the official layout, such as one that `pretrain` wrote; or
+                "owner/name" of such a model on the Hugging Face hub.
             state: the initial state of every sentence: "warm", "zero" or "carry" (see `BiLM`).
         """
         if not isinstance(name, str | PathLike):

@@ -46,7 +46,8 @@ HEADINGS = {  # the commands of each heading of the help, with their classes
 }  # fmt: skip
 COMMANDS = {name: place for commands in HEADINGS.values() for name, place in commands.items()}
 RESUMES = "running the command again resumes from the last completed epoch"
-GROUPS = ("task", "scale", "bilm", "vectors", "trainer", "logger", "callbacks", "launcher", "sweeper", "sweep")
+GROUPS = ("task", "scale", "bilm", "vectors", "trainer", "logger", "callbacks", "launcher", "sweeper", "sweep",
+          "experiment", "debug")  # fmt: skip
 HELP = ("--help", "-h")
 COMPLETION = ("-sc", "--shell_completion")
 COMPLETED_LINE = "COMP_LINE"
@@ -153,15 +154,10 @@ class Command(Keys):
         sections = [HelpSection("Arguments", arguments), HelpSection("Examples", examples, 0), *cls.sections()]
         paragraphs = [textwrap.fill(" ".join(note.split()), WIDTH) for note in notes.split("\n\n") if note]
         read_on = [f"Read on: docs/{cls.page}.md"] if cls.page and places.CHECKOUT else []
-        usage = cls.usage(name)
-        return "\n\n".join([summary, usage, *paragraphs, *(printed(each) for each in sections if each.lines), *read_on])
-
-    @classmethod
-    def usage(cls, name: str) -> str:
-        """The first lines: the syntax of the command."""
-        required = [term for term, meaning in described(cls) if meaning.endswith("(required)")]
+        required = [term for term, meaning in arguments if meaning.endswith("(required)")]
         given = " ".join([*required, "[KEY=VALUE ...]"])
-        return "Usage: {}\n   or: {}".format(*(call.format(name=name, given=given) for call in cls.calls))
+        usage = "Usage: {}\n   or: {}".format(*(call.format(name=name, given=given) for call in cls.calls))
+        return "\n\n".join([summary, usage, *paragraphs, *(printed(each) for each in sections if each.lines), *read_on])
 
 
 def summary(name: str) -> str:

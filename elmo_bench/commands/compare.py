@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -43,7 +43,7 @@ class Report(Command):
     """folder with runs/; by default results/own/"""
 
     def run(self) -> None:
-        from elmo_bench.reporting.pages.report import refresh
+        from elmo_bench.reporting.report import refresh
         from elmo_bench.reporting.section import show
 
         root = Path(self.results_root or places.OWN)
@@ -86,7 +86,7 @@ class Export(Command):
     """folder with runs/; by default results/own/"""
 
     def run(self) -> None:
-        from elmo_bench.reporting.pages.export import export
+        from elmo_bench.reporting.report import export
 
         root = Path(self.results_root or places.OWN)
         written = export(recorded(root), root, Path(self.output))
@@ -94,11 +94,15 @@ class Export(Command):
 
 
 class Publish(Command):
-    """Make a W&B run of every record, and a workspace and a report of them.
+    """Make a W&B run of every record, or put a trained head on the Hugging Face hub.
 
     Online with a key (WANDB_API_KEY or `wandb login`), else offline below results/own/wandb/, to be uploaded by `wandb
     sync`. A run's id is that of its record, so that a record is published once. The workspace and the report are made
     online, and need the extra `dashboards`.
+
+    target=hub puts a head (`export_head`) into a repository of models, with a card that is made of its record: use,
+    data, scores with intervals, limits. elmo_bench.load("USER/NAME") opens it. `hf auth login` or HF_TOKEN says who
+    you are.
     """
 
     page: ClassVar[str] = "wandb"
@@ -106,6 +110,7 @@ class Publish(Command):
     examples: ClassVar[Examples] = {
         "": "your own runs", "results_root=results": "the reference runs",
         "project=mine entity=team": "into the project of a team",
+        "target=hub head=FOLDER/ner repo=USER/NAME": "a trained head, with its card",
     }  # fmt: skip
     results_root: Folder | None = None
     """folder with runs/; by default results/own/, or if that has none, the reference runs"""
@@ -113,8 +118,36 @@ class Publish(Command):
     """of W&B; also the variable WANDB_PROJECT; by default elmo_bench"""
     entity: Name | None = None
     """of W&B; by default the key's own"""
+    target: Literal["wandb", "hub"] = "wandb"
+    """where to"""
+    head: Folder | None = None
+    """with target=hub: of a head, or the task of one that comes with the project"""
+    repo: Annotated[str, "USER/NAME"] | None = None
+    """with target=hub: the repository, which is made if there is none"""
+    private: bool = False
+    """with target=hub: a new repository is not public"""
+
+    def _head(self) -> None:
+        from elmo_bench.commands.demo import packages
+        from elmo_bench.reporting.cards import card
+        from elmo_bench.text import hub
+        from elmo_bench.trained import heads
+
+        if not (self.head and self.repo):
+            raise UserError("target=hub needs head=FOLDER, as export_head writes it, and repo=USER/NAME")
+        known = dict(packages())
+        folder = heads.find(self.head)[0] if self.head in known else Path(self.head)
+        named = folder.name if folder.name in known else None  # typed, so that its files may name code of its own
+        task = heads.read(named, folder=folder)["hyper_parameters"]["config"]["task"]["name"]  # whole, and readable
+        roots = [Path(self.results_root or places.OWN), places.RECORDED]
+        text = card(folder, self.repo, known.get(task), *roots)
+        files = {name: folder / name for name in (heads.HEAD, heads.CARD)} | {"README.md": text.encode()}
+        print(f'{hub.upload(files, self.repo, self.private)}: elmo_bench.load("{self.repo}") opens it')
 
     def run(self) -> None:
+        (self._head if self.target == "hub" else self._runs)()
+
+    def _runs(self) -> None:
         try:
             import wandb  # noqa: F401
         except ImportError:
@@ -122,9 +155,9 @@ class Publish(Command):
         from elmo_bench.configuration.schema import WandbConfig
         from elmo_bench.records import publishing
         from elmo_bench.records.wandb_runs import has_key
-        from elmo_bench.reporting.pages import report
-        from elmo_bench.reporting.statistics.outcomes import by_scale
-        from elmo_bench.reporting.tables import tables
+        from elmo_bench.reporting import score_tables
+        from elmo_bench.reporting.gains import by_scale
+        from elmo_bench.reporting.section import page
         from elmo_bench.system.storage.locks import held
 
         root = Path(self.results_root or places.OWN)
@@ -144,9 +177,9 @@ class Publish(Command):
         if counts[publishing.FAILED]:
             raise UserError("some runs were not published, as printed above; the same command continues")
         if has_key():
-            page = report.markdown(publishing.NAME, "", tables.sections(records))
+            text = page(f"# {publishing.NAME}", *score_tables.sections(records))
             by_task = [outcome.records for outcome in chain.from_iterable(by_scale(records).values())]
-            for name, url in publishing.publish_dashboards(by_task, page, folder, options).items():
+            for name, url in publishing.publish_dashboards(by_task, text, folder, options).items():
                 print(f"{name}: {url}")
 
 

@@ -46,9 +46,9 @@ class OfSweeps(Command):
                 raise UserError(f"{argument}: arguments are written key=value")
             if key == "seed":
                 raise UserError("seed: the runs have the seeds 1 to N; give seeds=N")
-            if key.lstrip("+") == "trainer.fast_dev_run" and value.lower() not in ("false", "0"):
-                smoke = "a smoke run leaves no record for a table; elmo-bench train makes one"
-                raise UserError(f"trainer.fast_dev_run: {smoke}")
+            tried = {"trainer.fast_dev_run": ("false", "0"), "trainer.overfit_batches": "0", "debug": ("true", "false")}
+            if value.lower() not in tried.get(key.lstrip("+"), (value.lower(),)):
+                raise UserError(f"{argument}: such a run leaves no record for a table; elmo-bench train makes one")
         table = tables.table(sweep)
         named = (self.task or (table.tasks or ["ner"])[0]).split(",")
         if named == ["all"] and not (named := table.all_tasks(self.scale)):
@@ -104,9 +104,9 @@ class Reproduce(OfSweeps):
             return
         from elmo_bench.records.frame import is_context_control
         from elmo_bench.records.store import full_runs
-        from elmo_bench.reporting.pages.report import refresh
+        from elmo_bench.reporting.report import refresh
+        from elmo_bench.reporting.score_tables import beside
         from elmo_bench.reporting.section import show
-        from elmo_bench.reporting.tables.tables import beside
         from elmo_bench.sweeps.local import run_missing
         from elmo_bench.sweeps.plan import plan
 
@@ -127,8 +127,8 @@ class Reproduce(OfSweeps):
         """Prints the tables of the reference runs of the paper's comparison, all seeds of them."""
         from elmo_bench.records import store
         from elmo_bench.records.frame import is_context_control, is_main
+        from elmo_bench.reporting.score_tables import sections
         from elmo_bench.reporting.section import show
-        from elmo_bench.reporting.tables.tables import sections
 
         tasks = self.tasks("table1")
         if changed := next(filter(tables.changes_results, self.typed), None):
@@ -171,9 +171,8 @@ class Sweep(OfSweeps):
             typed = next((one for one in self.typed if one.startswith("name=")), "name=...")  # as `make sweep` has it
             missing = typed.replace("name", "+sweep", 1)
             raise UserError(f"missing argument {missing}; choose from {', '.join(tables.sweeps())}")
-        from elmo_bench.reporting import charts
+        from elmo_bench.reporting import charts, sweep_tables
         from elmo_bench.reporting.section import show
-        from elmo_bench.reporting.tables import paper
         from elmo_bench.sweeps.plan import plan
         from elmo_bench.system.storage.files import write_bytes
 
@@ -188,12 +187,12 @@ class Sweep(OfSweeps):
 
             run_missing(planned)
         if planned.runs:  # else none could be composed, and the errors are shown
-            name, content = paper.write(planned)
-            show(paper.sections(content))
+            content = sweep_tables.write(planned)
+            show(sweep_tables.sections(content))
             root = Path(planned.config.results_root)
             ours = places.is_evidence(root)
-            print(f"written: {root / name}{', a table of the reference runs, which git tracks' * ours}")
-            for picture, drawn in charts.files(charts.pictures({name: content})).items():
+            print(f"written: {root / content.name}{', a table of the reference runs, which git tracks' * ours}")
+            for picture, drawn in charts.files(charts.pictures({content.name: content})).items():
                 write_bytes(root / picture, drawn)
                 print(f"written: {root / picture}")
             print(planned.line(), flush=True)

@@ -40,7 +40,7 @@ class Train(Command):
         from hydra.core.hydra_config import HydraConfig
         from hydra.types import RunMode
 
-        from elmo_bench.configuration.composing import settled
+        from elmo_bench.configuration.composing import TRACEBACK, settled
 
         failed: list[Exception] = []
 
@@ -64,6 +64,7 @@ class Train(Command):
                 return None
             return record.metrics["dev"][record.monitor]
 
+        sys.argv = [each for each in sys.argv if each not in TRACEBACK]
         check_flags()
         sys.argv += [part for folder in places.conf()[:-1] for part in ("--config-dir", str(folder))]
         os.environ[children.PARENT] = str(os.getpid())  # for what a launcher starts

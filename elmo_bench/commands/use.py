@@ -162,7 +162,10 @@ class Embed(OfBilm):
             why = "every line began from zeros, for all are one group"
             print(f"state=carry: {why}; group=1 carries from each to the next", file=sys.stderr)
         if bilm.precision != "fp32":
-            print(_stated(bilm, source), file=sys.stderr)
+            with open_text(source) as lines:
+                sentences = [line.split() for line in islice(lines, COMPARED)]
+            apart = f"the first {len(sentences)} lines differ from fp32 by at most {bilm.difference(sentences):.2g}"
+            print(f"{bilm.precision}: {apart}", file=sys.stderr)
 
 
 def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
@@ -239,14 +242,6 @@ def _encoded(bilm: BiLM, texts: list[str]) -> list[Tensor]:
 def _groups(lines: Iterator[str], size: int) -> Iterator[list[str]]:
     while group := [line.strip() for line in islice(lines, size)]:
         yield group
-
-
-def _stated(bilm: BiLM, source: Path) -> str:
-    """How far the first lines are from fp32."""
-    with open_text(source) as lines:
-        sentences = [line.split() for line in islice(lines, COMPARED)]
-    difference = bilm.difference(sentences)
-    return f"{bilm.precision}: the first {len(sentences)} lines differ from fp32 by at most {difference:.2g}"
 
 
 class Compare(OfBilm):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,11 @@ from elmo_bench.configuration.pages import ARMS
 from elmo_bench.configuration.schema import BilmConfig, RunConfig, TunedConfig, VectorsConfig, WandbConfig
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import yaml_text
+from elmo_bench.system.storage import json_text, yaml_text
 from elmo_bench.system.terminal import console
 from elmo_bench.system.terminal.console import choices
 
+TRACEBACK = ("debug=true", "debug=false")  # of a command, and no preset of conf/debug/
 FORMER_ARMS = {  # of earlier releases: what is typed today
     "glove": "arm=baseline vectors=glove.6B.50d",
     "elmo+glove": "arm=elmo vectors=glove.6B.50d",
@@ -35,8 +36,6 @@ FORMER_ARMS = {  # of earlier releases: what is typed today
     "tuned": "bilm=tuned",
     "untrained": "bilm=untrained",
 }
-
-
 ROOTS = ("data_root", "models_root", "vectors_root", "cache_root", "results_root")
 FILES = ("bilm.options", "bilm.weights", "bilm.like", "bilm.path", "bilm.folder", "task.words.path")
 DATA = ("task.data.root", "task.data.folder", "task.data.train", "task.data.dev", "task.data.test")
@@ -49,15 +48,19 @@ def settled(cfg: DictConfig, overrides: Sequence[str] = ()) -> DictConfig:
     """The configuration of a run, with absolute paths, in which `arm=baseline` and `elmo.where=none` are the same.
 
     Relative paths are relative to the current folder, and are resolved before a command changes to another one. The
-    overrides are kept with the configuration, except the seed.
+    overrides are kept with the configuration, except the seed; an experiment is what its file chooses and sets.
     """
     if cfg.arm not in ARMS:
         if former := FORMER_ARMS.get(str(cfg.arm)):
             raise UserError(f"arm={cfg.arm} is now {former}")
         raise UserError(f"arm={cfg.arm}: {choices(str(cfg.arm), ARMS)}")
+    for group in ("experiment", "debug"):
+        if isinstance(cfg.get(group), DictConfig):
+            raise UserError(f"{group}=...: a file sets keys of the run only if its first line is '# @package _global_'")
     _make_absolute(cfg)
     with open_dict(cfg):
-        cfg.typed = [each for each in overrides if not each.startswith("seed=")]
+        cfg.typed = [part for each in overrides for part in _opened(each) if not part.startswith("seed=")]
+        cfg.debug = any(each.startswith("debug=") for each in overrides)
     if not isinstance(cfg.elmo, DictConfig):  # no block of keys, which `validated` refuses
         return cfg
     if cfg.arm == "baseline":
@@ -67,13 +70,24 @@ def settled(cfg: DictConfig, overrides: Sequence[str] = ()) -> DictConfig:
     return cfg
 
 
+def _opened(text: str) -> Iterator[str]:
+    """An override; in the place of an experiment what its files choose and set."""
+    override = parse(text)
+    if override.key_or_group != "experiment":
+        yield text
+        return
+    for name in [override.value()] if isinstance(override.value(), str) else override.value():
+        file: Any = OmegaConf.to_container(yaml_text.read(places.page("experiment", name)))
+        for chosen in file.pop("defaults", ()):
+            yield from (f"{group.rpartition('/')[2]}={choice}" for group, choice in chosen.items())
+        yield from (f"{key}={json_text.dumps(value)}" for key, value in flat(file).items())
+
+
 def _make_absolute(cfg: DictConfig) -> None:
     """Makes absolute the roots and the paths of existing files; if the data have a folder, only that folder."""
-    # What refers to something that is missing is None here, and the run reports it later.
-    found = {key: OmegaConf.select(cfg, key, throw_on_resolution_failure=False) for key in (*ROOTS, *FILES, *DATA)}
-    count = next((number for number, key in enumerate(DATA[:2], 1) if found[key] is not None), len(DATA))
-    for key in (*ROOTS, *FILES, *DATA[:count]):
-        value = found[key]
+    for key in (*ROOTS, *FILES, *DATA):
+        # One by one, as paths may refer to roots. What refers to something missing is None; the run reports it later.
+        value = OmegaConf.select(cfg, key, throw_on_resolution_failure=False)
         new = list(value) if isinstance(value, ListConfig) else [value]
         for i, path in enumerate(new):
             if isinstance(path, str) and path and not path.startswith("~") and (key in ROOTS or os.path.exists(path)):
@@ -82,6 +96,8 @@ def _make_absolute(cfg: DictConfig) -> None:
         # The default folder of models, typed, is the user's own, which `shipped` recognises by its relative path.
         if new != value and not (key == "models_root" and new == str(places.ROOT / "models")):
             OmegaConf.update(cfg, key, new)
+        if key in DATA[:2] and value is not None:
+            break
 
 
 def seeded(name: str, seed: int) -> str:
@@ -128,6 +144,7 @@ def compose(overrides: Sequence[str] = (), name: str = "train") -> DictConfig:
     """
     from hydra._internal.config_loader_impl import ConfigLoaderImpl
 
+    overrides = [each for each in overrides if each not in TRACEBACK]
     cfg = copy.deepcopy(_composed(_state(), name, _file_choices(overrides)))
     ConfigLoaderImpl._apply_overrides_to_config([each for each in map(parse, overrides) if is_value(each)], cfg)
     return settled(cfg, overrides) if "arm" in cfg else cfg

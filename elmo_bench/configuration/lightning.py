@@ -4,7 +4,7 @@ They are listed here, so that a recorded run or a wrong key loads no Lightning; 
 """
 
 PRECISIONS = {"32": "32-true", "64": "64-true", "16": "16-mixed", "bf16": "bf16-mixed"}  # as older releases write them
-WHOLE = "dev and test are scored whole, and dev after every epoch; trainer.fast_dev_run=true is a smoke run"
+WHOLE = "dev and test are scored whole, and dev after every epoch; debug=fast or debug=limit tries a run out"
 ENDS = "task.fit.epochs and task.fit.patience say when training ends"
 OURS = "this is decided here, so that a resumed run equals an undisturbed one"
 ANSWERS = {
@@ -12,7 +12,6 @@ ANSWERS = {
     "gradient_clip_val": "task.clip.value sets it",
     "gradient_clip_algorithm": "task.clip.by sets it (norm or value)",
     "limit_train_batches": "trainer.limit_batches sets it",
-    "overfit_batches": "trainer.limit_batches trains on a few batches",
     "callbacks": "callbacks=NAME adds some (conf/callbacks/), and +callbacks.NAME._target_=CLASS any other",
     "logger": "logger=NAME chooses it (conf/logger/)",
     "enable_progress_bar": "trainer.progress sets it (auto, true or false)",

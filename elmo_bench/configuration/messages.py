@@ -30,6 +30,8 @@ def explain(error: BaseException) -> str | None:
         key, _, values = several[1].partition("=")
         one = shlex.quote(f"{key}=[{values}]")
         return f"{several[1]}: several values are a sweep, for elmo-bench train -m; one list has brackets: {one}"
+    if several := re.match(r"Multiple values for (\w+)\.", text):
+        return f"+{several[1]}=...: leave out the plus, {several[1]}=NAME"
     if known := next((message for part, message in MESSAGES.items() if part in text), None):
         return known
     if isinstance(error, UnicodeDecodeError):  # Hydra's error does not name the file

@@ -408,6 +408,8 @@ class TrainerConfig(Keys):
     fast_dev_run: Aside[Annotated[Any, AfterValidator(_batches)]] = False
     """a smoke run: train and score one batch (or this many) of each split, and record nothing"""  # fmt: skip
     gpu: Hidden[int | None] = None  # devices=[gpu]
+    overfit_batches: Aside[NonNegativeInt] = 0
+    """train on this many batches, which are also dev and test, and record nothing"""
     accumulate_grad_batches: PositiveInt = 1
     """batches of an update"""
     min_epochs: NonNegativeInt | None = None
@@ -491,7 +493,8 @@ class RunConfig(Keys):
     force: Aside[Flag] = False
     """train again even if there is a record"""
     debug: Aside[Flag] = False
-    """show the traceback of an error"""
+    """true: show the traceback of an error; fast, overfit, limit, profile: a file in conf/debug/, to try things out,
+    with which nothing is recorded"""
     compile: Aside[Flag] = False
     """compile the head with torch.compile"""
     callbacks: Counted[dict[str, Any]] = {}

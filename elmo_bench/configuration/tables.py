@@ -125,8 +125,8 @@ class SweepTable(Keys):
         rows: settings that make the rows of a task; by default it has one.
         columns: by default one for each setting of the sweep, which settings without a column have in any case.
         paper: the paper's figures by task, one for each column.
-        over: columns that all later ones are compared with, of a sweep of sources of layers (`tables/sources.py`); an
-            override may then replace the settings, and columns that it left without runs are not shown.
+        over: columns that all later ones are compared with, of a sweep of sources of layers; an override
+            may then replace the settings, and columns that it left without runs are not shown.
         impossible: a run whose error has this text cannot be made and has not failed; its cell shows a dash.
         findings: of the paper, that the table decides.
     """

@@ -72,7 +72,8 @@ def check_choices(run: RunConfig) -> None:
 def _missing_data(run: RunConfig) -> list[str]:
     if run.scale.maker:  # the data are generated
         return []
-    from elmo_bench.text.source import obtainable, of_hub
+    from elmo_bench.text.hub import obtainable
+    from elmo_bench.text.source import of_hub
 
     data: dict[str, Any] = run.task.data or {}
     folder = data_folder(data)

@@ -45,7 +45,21 @@ def score_labels(
     """Accuracy of two files: with one label per line, perhaps in double quotes; tables of `source` with a column label;
     or those of the data set, of which `own` gives the labels. Where gold is "-" a line is left out.
     """
-    expected, predicted = (list(_read(Path(path), labels, source, own)) for path in (gold, predictions))
+
+    def read(path: Path) -> Iterable[str]:
+        if ending(path) != ".parquet":
+            with open_text(path) as lines:
+                listed = [line.strip().strip('"') for line in lines]
+            first = next(filter(None, listed), "")
+            if labels.find(first) or not (ending(path) in TABLES or re.search("[\t,{[(]", first)):
+                return listed[:-1] if listed[-1:] == [""] else listed
+        opened = source.open(path)
+        if isinstance(opened, Path):
+            return own(opened)
+        opened.require("label")
+        return labels.of_table(opened)
+
+    expected, predicted = ([*read(Path(path))] for path in (gold, predictions))
     metric, seen = Accuracy(), (set(), set())
     for number, pair in enumerate(zip(expected, predicted, strict=False), start=1):
         found = [labels.find(label) for label in pair]
@@ -57,26 +71,9 @@ def score_labels(
             each.add(label)
         metric.update(found[1:], [{"label": found[0]}])
     if len(expected) != len(predicted):
-        raise UserError(
-            f"{len(predicted)} lines where {gold} has {len(expected)}",
-            predictions,
-            min(len(predicted) + 1, len(expected) + 1),
-        )
+        line = min(len(predicted), len(expected)) + 1
+        raise UserError(f"{len(predicted)} lines where {gold} has {len(expected)}", predictions, line)
     if not seen[0]:
         raise UserError("has no gold label", gold)
     warn_disjoint(*seen, predictions)
     return metric.compute()
-
-
-def _read(path: Path, labels: Labels, source: DataSource, own: Callable[[Path], Iterable[str]]) -> Iterable[str]:
-    if ending(path) != ".parquet":
-        with open_text(path) as lines:
-            read = [line.strip().strip('"') for line in lines]
-        first = next(filter(None, read), "")
-        if labels.find(first) or not (ending(path) in TABLES or re.search("[\t,{[(]", first)):
-            return read[:-1] if read[-1:] == [""] else read
-    opened = source.open(path)
-    if isinstance(opened, Path):
-        return own(opened)
-    opened.require("label")
-    return labels.of_table(opened)

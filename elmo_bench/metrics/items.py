@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -80,14 +80,6 @@ class Items:
         )
 
 
-def _by_key(keys: Iterable[Hashable]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The cluster of each example by its key, and the names of the clusters; one without a key is alone in its own."""
-    numbers: dict[Hashable, int] = {}
-    clusters = [numbers.setdefault(object() if key is None else key, len(numbers)) for key in keys]
-    names = tuple(key for key in numbers if isinstance(key, str))
-    return smallest(clusters), names if len(names) == len(numbers) else ()
-
-
 def _numbered(clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The distinct clusters in the order of their first examples, and (n,) the position of each one's cluster in it."""
     distinct, first, inverse = np.unique(clusters, return_index=True, return_inverse=True)
@@ -106,11 +98,11 @@ def smallest(values: Any) -> np.ndarray:
     return x.astype(np.min_scalar_type(high if low >= 0 else min(low, -high - 1)))
 
 
-def ratio(part: Number, whole: Number) -> Number:
-    """part / whole, and 0 where whole is 0; of arrays, element by element."""
-    if isinstance(whole, np.ndarray):
-        return np.divide(part, whole, out=np.zeros(whole.shape), where=whole != 0)
-    return part / whole if whole else 0.0
+def ratio(top: Number, bottom: Number) -> Number:
+    """top / bottom, and 0 where bottom is 0; of arrays, element by element."""
+    if isinstance(bottom, np.ndarray):
+        return np.divide(top, bottom, out=np.zeros(bottom.shape), where=bottom != 0)
+    return top / bottom if bottom else 0.0
 
 
 class Tally:
@@ -141,9 +133,13 @@ class Tally:
         self._keys.append(cluster)
 
     def items(self) -> Items:
-        """All examples, in the order in which they were added."""
+        """All examples, in the order in which they were added; one without a key is alone in its cluster."""
         statistics = {name: smallest(values) for name, values in self._values.items()}
-        return Items(statistics, smallest(self._rows), *_by_key(self._keys))
+        numbers: dict[Hashable, int] = {}
+        clusters = [numbers.setdefault(object() if key is None else key, len(numbers)) for key in self._keys]
+        names = tuple(key for key in numbers if isinstance(key, str))
+        names = names if len(names) == len(numbers) else ()
+        return Items(statistics, smallest(self._rows), smallest(clusters), names)
 
 
 class AdditiveMetric(ABC):

@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field, Strict
-
-from elmo_bench.configuration.keys import Keys, valid
+from elmo_bench.configuration.keys import valid
 from elmo_bench.configuration.schema import RunConfig, ScaleConfig
+from elmo_bench.mini.files import FILES, TEXT, Sizes
 from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import private, write_text
@@ -24,28 +23,6 @@ MANIFEST = "mini.json"  # names the sha256 of each file; written last
 LANGUAGE = Path(__file__).parent / "language"
 # The digests of the tables that come with this version of the generator.
 SHIPPED = {"grammar.yaml": "cf691868e37d6592", "reviews.yaml": "11947a9d2c6e174d", "words.yaml": "ccace3c661fdacb5"}
-
-SPLITS = ("train", "dev", "test")
-ENDINGS = {"ner": ".iob2", "srl": ".conll", "coref": ".conll", "snli": ".tsv", "squad": "-v1.1.json", "sst": ".txt"}
-FILES = {task: [f"{task}/{split}{ending}" for split in SPLITS] for task, ending in ENDINGS.items()}
-TEXT = (*(f"lm/{split}.txt" for split in SPLITS), "lm/senses.tsv")
-
-Count = Annotated[int, Field(ge=1)]
-Counts = Annotated[tuple[Count, Count, Count], Strict(False)]  # of train, dev, test
-
-
-class Sizes(Keys):
-    """How much to generate, and how rich the world is."""
-
-    lm: Counts = (700_000, 10_000, 40_000)  # tokens
-    ner: Counts = (400, 300, 1000)  # sentences
-    srl: Counts = (600, 200, 600)  # sentences
-    coref: Counts = (100, 40, 100)  # documents
-    snli: Counts = (2000, 400, 1200)  # pairs
-    squad: Counts = (4500, 150, 400)  # paragraphs of about two questions
-    sst: Counts = (400, 300, 1000)  # sentences
-    names: Annotated[int, Field(ge=200)] = 8000  # different names
-    invented: Annotated[int, Field(ge=2)] = 12  # invented words per group of nouns and per frame of verbs
 
 
 @cache

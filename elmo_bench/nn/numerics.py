@@ -218,7 +218,8 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """`F.linear` with gradients: (..., D), (K, D), (K,) -> (..., K)."""
-    if x.device.type == "cpu" and x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu"):
+    plain = torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu")
+    if x.device.type == "cpu" and x.dtype == torch.float32 and not plain:
         return _Linear.apply(x.flatten(0, -2), weight, bias).view(*x.shape[:-1], -1)  # type: ignore[union-attr]
     return F.linear(x, weight, bias)
 

@@ -6,7 +6,7 @@ what their task's configuration says, change nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 COLUMNS = ["task", "scale", "arm", "variant", "vectors", "bilm", "data", "seed", "split", "metric", "headline", "value",
            "group", "run"]  # fmt: skip
 ELMO = ("elmo", "bilm")  # blocks that a baseline does not have
-CHOSEN = ("vectors", "bilm")  # what users choose for both arms
+CHOSEN = {"vectors", "bilm"}  # what users choose for both arms
 CONTEXT_FREE: Setting = {"elmo.layers": 0}  # the controls of conf/sweep/context.yaml
 UNTRAINED: Setting = {"bilm": "untrained"}
 
@@ -120,11 +120,6 @@ def value(run: Started, key: str) -> Any:
     return found
 
 
-def rest(run: Started, keys: Container[str]) -> dict[str, Any]:
-    """What a run changes of its task's configuration besides these keys."""
-    return {key: each for key, each in run.variant.items() if key not in keys}
-
-
 def table_of(run: Started) -> str:
     """The name of the first table in which a run stands, Table 1 first; "others" for a run in none.
 
@@ -133,7 +128,7 @@ def table_of(run: Started) -> str:
     for sweep in tables.sweeps():
         if any(fits(run, setting) for setting in tables.table(sweep).settings):
             return sweep
-    return "others" if rest(run, CHOSEN) else "table1"
+    return "others" if run.variant.keys() - CHOSEN else "table1"
 
 
 def is_main(run: Started, random: bool = False) -> bool:
@@ -141,7 +136,7 @@ def is_main(run: Started, random: bool = False) -> bool:
 
     With `random`: whether it is of the same comparison without pre-trained word vectors.
     """
-    plain = run.from_bilm and run.variant.get("bilm") not in ("untrained", "tuned") and not rest(run, CHOSEN)
+    plain = run.from_bilm and run.variant.get("bilm") not in ("untrained", "tuned") and not run.variant.keys() - CHOSEN
     return plain and random == (run.variant.get("vectors") == "random")
 
 

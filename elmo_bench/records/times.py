@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from statistics import median
+from typing import TYPE_CHECKING
 
 from elmo_bench.records.record import Record
+
+if TYPE_CHECKING:
+    from elmo_bench.configuration.schema import RunConfig
 
 COMPUTING = (
     "A time is the median of the runs' computing, which other work on the machine hardly changes: CPU time summed over "
@@ -17,6 +21,26 @@ COMPUTING = (
 def typical(records: Sequence[Record]) -> float:
     """The median of the seconds of computing of one or more runs."""
     return median(record.device_seconds for record in records)
+
+
+def expected(run: RunConfig, records: Sequence[Record]) -> float:
+    """The seconds of computing that a run takes if it goes as recorded ones of its task and arm did: their median.
+
+    Of each, in proportion to the epochs and the training batches that the run is allowed.
+    """
+    return median(record.device_seconds * _proportion(run, record) for record in records)
+
+
+def _proportion(run: RunConfig, record: Record) -> float:
+    fit, limit = run.task.fit, run.trainer.limit_batches
+    epochs = fit.epochs / (record.config["task"].get("fit", {}).get("epochs") or fit.epochs)
+    share = run.fraction / record.fraction
+    if run.fraction < 1:
+        share = max(share, min(1.0, fit.least_updates / record.updates))
+    if limit:
+        share = min(share, limit if limit < 1 else limit * record.epochs / record.updates)
+    training, whole = (sum(record.history.get(key, ())) for key in ("training_seconds", "seconds"))
+    return epochs * (1 + (share - 1) * (training / whole if whole else 1.0))
 
 
 def start(records: Sequence[Record]) -> float:
@@ -30,7 +54,9 @@ def making(records: Sequence[Record], tasks: Collection[str]) -> float:
     Layers are those of a task; files, such as data and word vectors, are made by the first of all and count for "".
     """
     most: dict[tuple[str, str], float] = {}
-    for record in (each for each in records if each.preparing and not each.variant):
+    for record in records:
+        if not record.preparing or any(key.startswith("bilm") for key in record.variant):
+            continue
         for part, seconds in (record.preparing or {}).items():
             of = record.task if part == "layers" else ""
             most[of, part] = max(seconds, most.get((of, part), 0.0))

@@ -15,39 +15,17 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from elmo_bench.reporting.statistics.evidence import of_arm
-from elmo_bench.reporting.statistics.gains import in_words
-from elmo_bench.reporting.statistics.groups import Group, gain_of_paper, mean_weights
-from elmo_bench.reporting.statistics.intervals import Arm, spread
-from elmo_bench.reporting.statistics.outcomes import Comparison
-from elmo_bench.reporting.tables.paper import Content
+from elmo_bench.reporting.gains import Comparison
+from elmo_bench.reporting.groups import Group, paper_gain
+from elmo_bench.reporting.intervals import Arm, of_arm, spread
+from elmo_bench.reporting.sweep_tables import Content
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-INK, FAINT = "#1a1f24", "#7a828a"  # of text and axes (on a page the colour of its text), and of what stands back
-ORANGE, BLUE, GREEN = "#c4500a", "#0072b2", "#00805c"
-STYLE = {
-    "svg.fonttype": "none",
-    "pdf.fonttype": 42,
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 8.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.prop_cycle": f"cycler(color={[ORANGE, BLUE, FAINT, GREEN, '#a3478a']}, ls={['-', '--', '-.', ':', '-']})",
-    "errorbar.capsize": 3,
-    "figure.subplot.left": 0.15,
-    "figure.subplot.right": 0.97,
-    "figure.subplot.bottom": 0.17,
-    "figure.subplot.top": 0.86,
-    "legend.fontsize": 8,
-    "legend.frameon": False,
-    "legend.columnspacing": 1,
-    **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
-}
+INK, FAINT = "#1a1f24", "#7a828a"  # of text and axes (on a page the colour of its text), and of what is less important
+BLUE, STYLE = "#0072b2", "elmo_bench.reporting.charts"  # charts.mplstyle
 UNWRITTEN = {"svg": ("Creator", "Date", "Format", "Type"), "pdf": ("CreationDate", "Creator", "Producer")}
 BAND = "Lines are means over the seeds, bands reach from their smallest to their largest value."
 VALUES = ["mean", "low", "high"]  # in a frame: values with the ends of their band or bar
@@ -56,9 +34,9 @@ VALUES = ["mean", "low", "high"]  # in a frame: values with the ends of their ba
 class Chart(NamedTuple):
     """A picture before it is drawn.
 
-    Args:
+    Attributes:
         title: of its own within a page.
-        alt: what the picture shows, in words.
+        alt: what the picture shows, for readers who do not see it.
         data: what `draw` draws; of results, a frame.
         size: width and height in inches; up to 3.6 inches wide, a phone shows it without scaling it down.
     """
@@ -70,29 +48,34 @@ class Chart(NamedTuple):
     size: tuple[float, float] = (3.6, 2.4)
 
 
-def saved(chart: Chart, kind: str, page: bool = False) -> bytes:
-    """A picture as a file, "svg" or "pdf", without a date; for a page with neither title nor ground."""
+def saved(chart: Chart, kind: str, on_page: bool = False) -> bytes:
+    """A picture as a file, "svg" or "pdf", without a date; for a page without title and background."""
     from matplotlib import style
     from matplotlib.figure import Figure
 
-    file, told = io.BytesIO(), {} if page else {"Title": f"{chart.title}. {chart.alt}"}
-    with style.context(["default", {**STYLE, "svg.hashsalt": chart.title}]):
+    file, title = io.BytesIO(), {} if on_page else {"Title": f"{chart.title}. {chart.alt}"}
+    with style.context(["default", STYLE, {"svg.hashsalt": chart.title}]):
         figure = Figure(chart.size)
         chart.draw(figure, chart.data)
-        figure.savefig(file, format=kind, transparent=page, metadata=dict.fromkeys(UNWRITTEN[kind]) | told)
+        figure.savefig(file, format=kind, transparent=on_page, metadata=dict.fromkeys(UNWRITTEN[kind]) | title)
     return file.getvalue()
 
 
 def inline(chart: Chart) -> str:
-    """A picture as an SVG element of a page, in the colour of its text, which says in words what it shows."""
-    text = saved(chart, "svg", page=True).decode().replace(INK, "currentColor")
+    """A picture as an SVG element of a page, in the colour of its text, with a description for screen readers."""
+    text = saved(chart, "svg", on_page=True).decode().replace(INK, "currentColor")
     used = set(re.findall(r"#(\w+)", text))
     text = re.sub(r' id="([^"]*)"', lambda found: found[0] * (found[1] in used), text)
     return f'<svg role="img" aria-label="{escape(f"{chart.title}. {chart.alt}")}"{text.partition("<svg")[2]}'
 
 
-def _ends(rows: DataFrame) -> Any:
-    """(2, n) how far the ends of the bars are from the means."""
+def files(charts: Mapping[str, Chart]) -> dict[str, bytes]:
+    """Pictures as SVG and as PDF, by the names of their files."""
+    return {f"{name}.{kind}": saved(chart, kind) for name, chart in charts.items() for kind in UNWRITTEN}
+
+
+def _bars(rows: DataFrame) -> Any:
+    """(2, n) the distances of the ends of the bars from the means."""
     return rows[["low", "high"]].astype(float).sub(rows["mean"], axis=0).abs().to_numpy().T
 
 
@@ -106,13 +89,13 @@ def gains(title: str, scales: Mapping[str, Sequence[Comparison]]) -> Chart:
     mains = [(scale, main) for scale, found in scales.items() for main in found]
     rows = [
         (scale, main.title + " (one seed)" * (1 in main.test.seeds), main.test.mean,
-         *(main.test.interval or (None, None)), gain_of_paper(main.treated.first))
+         *(main.test.interval or (None, None)), float(paper_gain(main.treated.first) or "nan"))
         for scale, main in mains
     ]  # fmt: skip
-    words = "; ".join(f"{scale}, {main.title} {in_words(main.test)}" for scale, main in mains)
+    alt = "; ".join(f"{scale}, {main.title} {main.test}" for scale, main in mains)
     frame = DataFrame(rows, columns=["scale", "task", *VALUES, "paper"])
     size = 3.6 * len(scales), 0.3 * max(map(len, scales.values())) + 1.3
-    return Chart(title, f"Points with 95 % intervals. {words}.", frame, _draw_gains, size)
+    return Chart(title, f"Points with 95 % intervals. {alt}.", frame, _draw_gains, size)
 
 
 def _draw_gains(figure: Figure, frame: DataFrame) -> None:
@@ -121,7 +104,7 @@ def _draw_gains(figure: Figure, frame: DataFrame) -> None:
     for axes, (scale, rows) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         y = range(len(rows))
         label = "gain (dot), 95 % interval (bar)"
-        axes.errorbar(rows["mean"], y, xerr=_ends(rows), fmt="o", color=BLUE, elinewidth=2, label=label)
+        axes.errorbar(rows["mean"], y, xerr=_bars(rows), fmt="o", color=BLUE, elinewidth=2, label=label)
         axes.plot(rows.paper, [i + 0.2 for i in y], "D", color=FAINT, markersize=4, label="the paper")
         axes.axvline(0, color=INK, linewidth=0.8)
         names = rows.task.str.replace(r" \(.*", "*", regex=True)
@@ -165,30 +148,31 @@ def _draw_weights(figure: Figure, frame: DataFrame) -> None:
 
 
 def curves(title: str, x: str, y: str, rows: Collection[tuple], points: bool = False) -> Chart:
-    """Lines of what `y` says.
+    """Lines of the values that `y` names.
 
     Args:
-        x: what stands below the axis, which is logarithmic for shares in %.
+        x: the label of the axis, which is logarithmic for shares in %.
+        rows: line, x, mean, low and high.
         points: dots with bars, and ticks where they stand; else lines with bands.
     """
     from pandas import DataFrame
 
-    said = rows if points else {row[0]: row for row in rows}.values()  # of a line its last point
-    words = "; ".join(f"{line} {mean:.2f} at {at:g}" for line, at, mean, *_ in said)
-    alt = f"{y} by {x}. {'Bars are 95 % intervals.' if points else BAND} {words}."
+    named = rows if points else {row[0]: row for row in rows}.values()  # of a line its last point
+    values = "; ".join(f"{line} {mean:.2f} at {at:g}" for line, at, mean, *_ in named)
+    alt = f"{y} by {x}. {'Bars are 95 % intervals.' if points else BAND} {values}."
     frame = DataFrame([*rows], columns=["line", "x", *VALUES])
     return Chart(title, alt, frame, partial(_draw_curves, x=x, y=y, points=points))
 
 
 def _draw_curves(figure: Figure, frame: DataFrame, x: str, y: str, points: bool) -> None:
     axes = figure.subplots()
-    for line, of in frame.groupby("line", sort=False):
-        of = of.sort_values("x")
+    for line, rows in frame.groupby("line", sort=False):
+        rows = rows.sort_values("x")
         if points:
-            axes.errorbar(of.x, of["mean"], yerr=_ends(of), marker="o", label=line)
+            axes.errorbar(rows.x, rows["mean"], yerr=_bars(rows), marker="o", label=line)
         else:
-            (drawn,) = axes.plot(of.x, of["mean"], label=line)
-            axes.fill_between(of.x, of.low, of.high, color=drawn.get_color(), alpha=0.2, linewidth=0)
+            (drawn,) = axes.plot(rows.x, rows["mean"], label=line)
+            axes.fill_between(rows.x, rows.low, rows.high, color=drawn.get_color(), alpha=0.2, linewidth=0)
     if "%" in x:
         axes.set_xscale("log")
     if points:
@@ -217,64 +201,35 @@ def over_epochs(title: str, y: str, lines: Mapping[str, Iterable[Sequence[float 
     return curves(title, "epoch", y, rows)
 
 
-def of_layers(group: Group, place: str) -> Chart:
-    """s_j of every layer, and γ, after each epoch, at one place where ELMo enters the model."""
-    first, records = group.first, group.records
-    lines = {
-        f"s_{j}": [[s[j] for s in record.layer_weights[place]] for record in records]
-        for j in range(len(first.layer_weights[place][0]))
-    }
-    lines["γ"] = [record.gamma[place] for record in records]
-    return over_epochs(f"{first.task}, scale {first.scale}, {place}", "s_j and γ", lines)
-
-
-def training(arms: Sequence[Group], metric: str) -> Chart:
-    """The score on dev after each epoch, for the arms of one task and scale."""
-    first = arms[0].first
-    lines = {arm.name: [record.history.get(f"dev.{metric}", []) for record in arm.records] for arm in arms}
-    return over_epochs(f"{first.task}, scale {first.scale}: dev {metric}", f"dev {metric}", lines)
-
-
 # The paper's figures, of the runs of their sweeps.
 
 
-def pictures(tabled: Mapping[str, Content]) -> dict[str, Chart]:
+def pictures(contents: Mapping[str, Content]) -> dict[str, Chart]:
     """The paper's Figures 1 and 2 for each task that has runs in their sweeps, as "figures/figure1.open.srl".
 
     Args:
-        tabled: the content of tables by the path of their file.
+        contents: of tables, by the path of their file.
     """
-    draw = {"figure1": _by_share, "figure2": _by_place}
-    return {
-        f"figures/{Path(name).stem}.{task}": draw[content.request.sweep](content, task, groups)
-        for name, content in tabled.items()
-        if content.request.sweep in draw
-        for task, cells in content.cells.items()
-        if (groups := [(row, cell.group) for (row, _), cell in cells.items() if cell.group])
-    }
+    found = {}
+    for path, content in contents.items():
+        split, sweep = content.request.table.split, content.request.sweep
+        for task in dict.fromkeys(cell.task for cell, _ in content.groups):
+            groups = [(cell.row, group) for cell, group in content.groups if cell.task == task]
+            name, title = f"figures/{Path(path).stem}.{task}", f"{task}, scale {content.request.scale}"
+            if sweep == "figure1":
+                rows, y = [_at_share(*each, split) for each in groups], f"{split} {groups[0][1].metric}"
+                title += ", parts of the training data"
+                found[name] = curves(title, "training data, %", y, rows, points=True)
+            elif sweep == "figure2":
+                by_place = {
+                    place: group.weights(place)[:-1] for _, group in groups for place in group.first.layer_weights
+                }
+                found[name] = weights(f"{title}, weights of the layers", by_place)
+    return found
 
 
-def files(charts: Mapping[str, Chart]) -> dict[str, bytes]:
-    """Pictures as SVG and as PDF, by the names of their files."""
-    return {f"{name}.{kind}": saved(chart, kind) for name, chart in charts.items() for kind in UNWRITTEN}
-
-
-def _by_share(content: Content, task: str, groups: Sequence[tuple[str, Group]]) -> Chart:
-    """Baseline and +ELMo by the share of the training data."""
-    split, metric, rows = content.request.table.split, content.metrics[task], []
-    for row, group in groups:
-        scores = np.array([record.metrics[split][metric] for record in group.records])
-        known, added = of_arm(group.records, split, metric), np.zeros((len(scores), 0))
-        if known and len(known[0].table) > 1:
-            added = np.stack([each.influences for each in known])
-        found, mean = spread(Arm(scores, added)), float(scores.mean())
-        ends = found.around(mean) if found else (None, None)
-        rows.append((row, 100 * group.first.fraction, mean, *ends))
-    title = f"{task}, scale {content.request.scale}, parts of the training data"
-    return curves(title, "training data, %", f"{split} {metric}", rows, points=True)
-
-
-def _by_place(content: Content, task: str, groups: Sequence[tuple[str, Group]]) -> Chart:
-    """The weights of the layers where ELMo enters the task's model."""
-    rows = {place: mean_weights(g.records, place)[:-1] for _, g in groups for place in g.first.layer_weights}
-    return weights(f"{task}, scale {content.request.scale}, weights of the layers", rows)
+def _at_share(line: str, group: Group, split: str) -> tuple:
+    """A point of Figure 1: the mean score with its interval, over the share of the training data."""
+    arm = Arm.of(group.scores(split), of_arm(group.records, split, group.metric))
+    found, mean = spread(arm), float(arm.scores.mean())
+    return line, 100 * group.first.fraction, mean, *(found.around(mean) if found else (None, None))

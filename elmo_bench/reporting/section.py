@@ -1,15 +1,15 @@
-"""Tables of results, whose numbers name their runs."""
+"""Tables of results, whose numbers name their runs; and how they are shown as Markdown and on the terminal."""
 
 from __future__ import annotations
 
 import re
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Run(NamedTuple):
-    """A run behind a number: its id, what the link to its record says, and where the record is, from the page."""
+    """A run behind a number: its id, the text of the link to its record, and the record's path from the page."""
 
     run: str
     label: str
@@ -20,23 +20,21 @@ class Number(str):
     """A cell that names the runs it was computed from.
 
     Attributes:
-        runs: these runs, to which the cell opens on the page.
-        below: what stands below it there.
-        fold: lines above the runs to which it opens.
+        runs: these runs, which the page lists when the cell is opened.
+        below: lines below the number.
+        fold: lines above the list of runs.
         verdict: gives the cell a colour; empty: none.
     """
 
     runs: Sequence[Run]
-    below: Sequence[str]
-    fold: Sequence[str]
-    verdict: str
+    below: Sequence[str] = ()
+    fold: Sequence[str] = ()
+    verdict: str = ""
 
-    def __new__(
-        cls, text: str, runs: Sequence[Run] = (), below: Sequence[str] = (), fold: Sequence[str] = (), verdict: str = ""
-    ) -> Number:
-        made = super().__new__(cls, text)
-        made.runs, made.below, made.fold, made.verdict = runs, below, fold, verdict
-        return made
+    def __new__(cls, text: str, runs: Sequence[Run] = (), **about: Any) -> Number:
+        number = super().__new__(cls, text)
+        vars(number).update(about, runs=runs)
+        return number
 
 
 class Section(NamedTuple):
@@ -44,7 +42,7 @@ class Section(NamedTuple):
 
     Attributes:
         rows: of texts, some of which are `Number`s.
-        narrow: whether it fits a phone as it is; any other becomes there a list of cards, one a row.
+        narrow: whether a phone shows it as it is; it shows any other table as a list of cards, one a row.
         shown: whether the page shows it at once; any other is in a fold with its title.
     """
 
@@ -56,11 +54,6 @@ class Section(NamedTuple):
     narrow: bool = False
     shown: bool = False
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no row says anything beside its name."""
-        return not any(cell.strip(" -–") for row in self.rows for cell in row[1:])
-
     def markdown(self, level: int = 2) -> str:
         """The section as Markdown, below a heading of this level."""
         parts = [f"{'#' * level} {self.title}", self.note, pipes(self.header, self.rows)]
@@ -69,16 +62,18 @@ class Section(NamedTuple):
 
 def pipes(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table; a line break in a cell is a space."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(map(_cell, cells)) + " |" for cells in lines)
+    lines = ([cell.replace("\n", " ").replace("|", "\\|") for cell in row] for row in rows)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, ["---"] * len(header), *lines))
 
 
-def _cell(text: str) -> str:
-    return text.replace("\n", " ").replace("|", "\\|")
+def page(*parts: str | Section) -> str:
+    """A Markdown page of texts and tables; empty texts are left out."""
+    texts = (part.markdown() if isinstance(part, Section) else part for part in parts)
+    return inert("\n\n".join(filter(None, texts)) + "\n")
 
 
 def inert(markdown: str) -> str:
-    """Markdown in which tags are shown as text: what records and studies say may be anything."""
+    """Markdown in which HTML tags are shown as text: records and studies may contain any text."""
     return re.sub("<(?=[a-zA-Z/!?])", "&lt;", markdown)
 
 

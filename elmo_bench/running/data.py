@@ -63,7 +63,7 @@ class Data(pl.LightningDataModule):
         super().__init__()
         self.caches, self.passes = caches or {}, 1
         self.reader, self.splits, self.seed = reader, splits, seed
-        for split in ("train", "dev", "test"):
+        for split in splits:
             if not len(splits[split]):
                 raise UserError(f"the {split} split of the data has no rows")
         self.lengths = {split: lengths(rows, reader.fields) for split, rows in splits.items()}
@@ -84,7 +84,9 @@ class Data(pl.LightningDataModule):
 
         return self._loader("train", batches[: len(batches) // size * size], collate)
 
-    def val_dataloader(self) -> Prefetched:
+    def val_dataloader(self) -> Prefetched | list[Prefetched]:
+        if "dev" not in self.splits:
+            return []
         return self._loader("dev", self.sampler(self.lengths["dev"], shuffle=False).batches(0))
 
     def test_dataloader(self) -> Prefetched:
@@ -145,7 +147,19 @@ def stored_layers(
 
 
 def load(reader: Reader, run: RunConfig) -> DatasetDict:
-    """The splits of a run: dev and test whole, of train the run's fraction."""
+    """The splits of a run: dev and test whole, of train the run's fraction.
+
+    Of a run that records nothing, some batches of each; with `trainer.overfit_batches`, each split is those of train.
+    """
+    trainer, splits = run.trainer, _read(reader, run)
+    limit = int(run.debug and (trainer.limit_batches or 0))
+    if few := (trainer.overfit_batches or int(trainer.fast_dev_run) or limit) * run.task.batch.batch_size:
+        rows = {split: splits["train"] if trainer.overfit_batches else splits[split] for split in splits}
+        return DatasetDict({split: each.select(range(min(few, len(each)))) for split, each in rows.items()})
+    return splits
+
+
+def _read(reader: Reader, run: RunConfig) -> DatasetDict:
     if run.fraction == 1:
         return reader.load()
     if "part" not in inspect.signature(reader.load).parameters:

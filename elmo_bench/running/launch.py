@@ -27,7 +27,7 @@ from elmo_bench.system.storage.locks import held
 def train(cfg: DictConfig) -> Record:
     """The record of a run: read if there is one, else made by training."""
     run = validated(cfg)
-    if run.trainer.fast_dev_run:
+    if run.debug or run.trainer.fast_dev_run or run.trainer.overfit_batches:
         return _smoke(cfg)
     check_files(run)
     identity = Identity(run)
@@ -58,7 +58,7 @@ def _recorded(run: RunConfig, path: Path, why: str) -> Record:
 
 
 def _smoke(cfg: DictConfig) -> Record:
-    """What a run on a few batches would record (`trainer.fast_dev_run`); nothing stays but what runs share."""
+    """What a run that tries things out (`debug=`) would record; nothing stays but what runs share."""
     from elmo_bench.running.run import checked, run_once
 
     with TemporaryDirectory() as folder:
@@ -69,7 +69,12 @@ def _smoke(cfg: DictConfig) -> Record:
         _report_data(run, described)
         typed = checked(run, Path(folder))._replace(loggers=[])
         record, _ = run_once(run, described, settings.make(run), typed)
-    print(f"{title(record)}: trained and scored on a few batches ({summary(record)}); nothing is recorded", flush=True)
+    first, *_, last = [*record.history["loss"]] * 2
+    print(
+        f"{title(record)}: trained and scored on a few batches (loss {first:.3g} to {last:.3g}, {summary(record)}); "
+        "nothing is recorded",
+        flush=True,
+    )
     return record
 
 

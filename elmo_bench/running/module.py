@@ -94,6 +94,21 @@ class BenchModule(Model, pl.LightningModule):
         elmo = self.representation.elmo
         return getattr(self.head, "leaves_unused", False) or (elmo is not None and elmo.bilm is not None)
 
+    @classmethod
+    def load_from_checkpoint(cls, checkpoint_path: Any, map_location: Any = "cpu", *_: Any, **options: Any) -> Any:
+        """What Lightning's gives: the module of a checkpoint, to be tested or trained further.
+
+        Its hyperparameters, the run's configuration, say what to build. Nothing in the file is executed.
+
+        Args:
+            checkpoint_path: or anything else that `elmo_bench.load` takes, and `options` as for that.
+            map_location: the device of the module.
+        """
+        import elmo_bench
+
+        ours = {key: value for key, value in options.items() if key not in ("hparams_file", "strict", "weights_only")}
+        return elmo_bench.load(checkpoint_path, **ours).module().to(map_location)
+
     # One batch.
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
@@ -205,6 +220,7 @@ class BenchModule(Model, pl.LightningModule):
         pl.seed_everything(seed % 2**32, verbose=False)
         self._losses = []
         self._tokens, self._updates = 0, self.global_step
+        self._trained = self._mixes = None  # where dev is not scored
         self._started = time.perf_counter(), device_seconds(self.device)
 
     def on_train_batch_end(self, *_: Any) -> None:
@@ -215,7 +231,7 @@ class BenchModule(Model, pl.LightningModule):
     def on_train_epoch_end(self) -> None:
         """Updates history, layer weights and schedule before the checkpoint is written."""
         wall, device = self._started
-        s, gamma = self._mixes
+        s, gamma = self._mixes or self.layer_weights()
         losses = gathered(float(torch.stack(self._losses).mean()))
         for loss in losses:
             if not math.isfinite(loss):
@@ -229,7 +245,7 @@ class BenchModule(Model, pl.LightningModule):
             "layer_weights": s,
             "gamma": gamma,
             "tokens": sum(gathered(self._tokens)),
-            "training_seconds": round(self._trained - wall, 3),
+            "training_seconds": round((self._trained or time.perf_counter()) - wall, 3),
             "seconds": round(time.perf_counter() - wall, 3),
             "device_seconds": round(device_seconds(self.device) - device, 3),
         })  # fmt: skip
@@ -291,7 +307,7 @@ class BenchModule(Model, pl.LightningModule):
         if self.schedule is None or self.interval != interval:
             return
         if isinstance(self.schedule, ReduceLROnPlateau):
-            self.schedule.step(self._dev[self.monitor])
+            self.schedule.step(self._dev[self.monitor] if self._dev else -self.history[-1]["loss"])
         else:
             self.schedule.step()
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytorch_lightning as pl
-from datasets import DatasetDict
 from hydra.utils import instantiate
 from pytorch_lightning.loggers import Logger
 
@@ -111,8 +110,6 @@ def prepare(
     pl.seed_everything(run.seed, verbose=False)
     reader: Reader = instantiate(run.task.reader)
     splits = load(reader, run)
-    if few := int(run.trainer.fast_dev_run) * run.task.batch.batch_size:
-        splits = DatasetDict({split: rows.select(range(min(few, len(rows)))) for split, rows in splits.items()})
     sets, block = located(run), None if run.words_dropped else run.task.words
     source = None if run.baseline else layers_source(run.bilm, run)
     with machine.preparing("layers"):

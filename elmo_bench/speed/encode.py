@@ -21,11 +21,8 @@ from torch.utils.benchmark.utils.common import set_torch_threads
 
 from elmo_bench.bilm import BiLM, frozen
 from elmo_bench.bilm.encoder import SENTENCE_BEGIN, SENTENCE_END, character_table
-from elmo_bench.bilm.lstm import ProjectedLSTM
 from elmo_bench.nn.recurrent import FORGET_BIAS
-from elmo_bench.speed.bound import batch_flops, best_product
-from elmo_bench.speed.inputs import Sentence
-from elmo_bench.speed.measuring import in_turn
+from elmo_bench.speed.measuring import Sentence, batch_flops, best_product, in_turn
 
 BATCH = 32
 CLOSE = 1e-4  # largest difference between two orders of summation, at the original size
@@ -36,18 +33,13 @@ Batch = Sequence[Sentence]
 Encode = Callable[[Batch], list[Tensor]]
 
 
-def batches_of(sentences: Sequence[Sentence]) -> list[Batch]:
-    """Consecutive batches; a last incomplete one is left out."""
-    return [sentences[i : i + BATCH] for i in range(0, len(sentences) - BATCH + 1, BATCH)]
-
-
 def speed(size: str, bilm: BiLM, batches: Sequence[Batch], rounds: int) -> list[dict[str, Any]]:
     """The ways from words to layers, in turn on each batch.
 
     "reference" is `reference`, "encode" ours with no token vectors remembered, "torch alone" the same without the
     compiled functions, and "words known" ours with all token vectors of the batch remembered, which shows the LSTMs
     alone; "bf16" has products in bfloat16, where the processor has instructions for them. One and two threads are also
-    measured beside a process that computes all the time.
+    measured beside a process that computes without a pause.
 
     Returns:
         For each way: tokens a second, by the medians of the rounds, of the words without the marks around them; how
@@ -60,17 +52,16 @@ def speed(size: str, bilm: BiLM, batches: Sequence[Batch], rounds: int) -> list[
     best = best_product()
     half = copy.copy(bilm)
     half.precision = "bf16"
-    encode = partial(_afresh, bilm)
-    threads = {f"threads: {n}": partial(_with_threads, n, encode) for n in THREADS}
+    encode = partial(afresh, bilm)
     with _busy_process() as busy:
         ways: dict[str, Encode] = {
             "reference": partial(reference, bilm),
-            "torch alone": partial(_afresh, without_kernels(bilm)),
+            "torch alone": partial(afresh, without_kernels(bilm)),
             "encode": encode,
             "words known": bilm.encode,
-            **({"bf16": partial(_afresh, half)} if frozen.kernels(half=True) else {}),
-            **threads,
-            **{f"{name}, busy": partial(_beside, busy, way) for name, way in threads.items()},
+            **({"bf16": partial(afresh, half)} if frozen.kernels(half=True) else {}),
+            **{f"threads: {n}": partial(_with_threads, n, None, encode) for n in THREADS},
+            **{f"threads: {n}, busy": partial(_with_threads, n, busy, encode) for n in THREADS},
         }
         answers = {name: torch.cat(way(batches[0]), dim=1) for name, way in ways.items()}  # also warms up each way
         differences = {name: float((answer - answers["reference"]).abs().max()) for name, answer in answers.items()}
@@ -97,14 +88,9 @@ def speed(size: str, bilm: BiLM, batches: Sequence[Batch], rounds: int) -> list[
     ]
 
 
-def _with_threads(number: int, way: Encode, batch: Batch) -> list[Tensor]:
-    with set_torch_threads(number):
-        return way(batch)
-
-
 @contextmanager
 def _busy_process() -> Iterator[subprocess.Popen]:
-    """A process that computes all the time while it is not stopped, as it is at first."""
+    """A process that computes without a pause; it is stopped (SIGSTOP) until it is needed."""
     code = "print(flush=True)\nwhile True: pass"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -116,12 +102,16 @@ def _busy_process() -> Iterator[subprocess.Popen]:
             process.kill()
 
 
-def _beside(process: subprocess.Popen, way: Encode, batch: Batch) -> list[Tensor]:
-    process.send_signal(signal.SIGCONT)
-    try:
-        return way(batch)
-    finally:
-        process.send_signal(signal.SIGSTOP)
+def _with_threads(number: int, busy: subprocess.Popen | None, way: Encode, batch: Batch) -> list[Tensor]:
+    """The layers of a batch, computed on so many threads while the busy process, if there is one, computes too."""
+    with set_torch_threads(number):
+        if busy is None:
+            return way(batch)
+        busy.send_signal(signal.SIGCONT)
+        try:
+            return way(batch)
+        finally:
+            busy.send_signal(signal.SIGSTOP)
 
 
 def without_kernels(bilm: BiLM) -> BiLM:
@@ -134,7 +124,8 @@ def without_kernels(bilm: BiLM) -> BiLM:
     return plain
 
 
-def _afresh(bilm: BiLM, batch: Batch) -> list[Tensor]:
+def afresh(bilm: BiLM, batch: Batch) -> list[Tensor]:
+    """The layers of a batch, with no token vectors remembered."""
     bilm.forget_words()
     return bilm.encode(batch)
 
@@ -152,37 +143,30 @@ def reference(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
     table = character_table([word for row in rows for word in row], bilm.options.char_cnn.max_characters_per_token)
     token = bilm.encoder(torch.from_numpy(table).long()).unflatten(0, (len(rows), steps))  # (B, T, P)
     forward = _direction(bilm, 0, token)
-    turned = _turn(lengths, steps)[:, :, None].expand_as(token)
+    places = torch.arange(steps)[None]  # (1, T)
+    # (B, T) indices that reverse each sequence and leave its padding in place; their own inverse
+    turned = torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)
+    turned = turned[:, :, None].expand_as(token)
     backward = [layer.gather(1, turned) for layer in _direction(bilm, 1, token.gather(1, turned))]
     layers = [torch.cat(pair, dim=-1) for pair in zip([token, *forward], [token, *backward], strict=True)]
     stacked = torch.stack(layers)  # (L+1, B, T, 2P)
     return [stacked[:, row, 1 : length - 1] for row, length in enumerate(lengths.tolist())]
 
 
-def _turn(lengths: Tensor, steps: int) -> Tensor:
-    """(B, T) indices that reverse each sequence and leave its padding in place; their own inverse."""
-    places = torch.arange(steps)[None]  # (1, T)
-    return torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)
-
-
 def _direction(bilm: BiLM, direction: int, x: Tensor) -> list[Tensor]:
     """(B, T, P) -> the same for every layer."""
-    outputs = []
+    layers = []
     for number, layer in enumerate(bilm.directions[direction]):  # type: ignore[arg-type]
-        out = _lstm(layer, x)
+        cell_clip, proj_clip = layer.clips
+        h, c = (x.new_zeros(len(x), size) for size in layer.projection.shape)
+        outputs = []
+        for step in x.unbind(1):  # (B, P)
+            i, j, f, o = (F.linear(step, layer.input, layer.bias) + F.linear(h, layer.recurrent)).chunk(4, dim=-1)
+            c = torch.sigmoid(f + FORGET_BIAS) * c + torch.sigmoid(i) * torch.tanh(j)
+            c = c.clamp(-cell_clip, cell_clip)
+            h = F.linear(torch.sigmoid(o) * torch.tanh(c), layer.projection).clamp(-proj_clip, proj_clip)
+            outputs.append(h)
+        out = torch.stack(outputs, dim=1)
         x = out + x if number and bilm.options.lstm.use_skip_connections else out
-        outputs.append(x)
-    return outputs
-
-
-def _lstm(layer: ProjectedLSTM, x: Tensor) -> Tensor:
-    cell_clip, proj_clip = layer.clips
-    h, c = x.new_zeros(len(x), layer.projection.shape[0]), x.new_zeros(len(x), layer.projection.shape[1])
-    outputs = []
-    for step in x.unbind(1):  # (B, P)
-        i, j, f, o = (F.linear(step, layer.input, layer.bias) + F.linear(h, layer.recurrent)).chunk(4, dim=-1)
-        c = torch.sigmoid(f + FORGET_BIAS) * c + torch.sigmoid(i) * torch.tanh(j)
-        c = c.clamp(-cell_clip, cell_clip)
-        h = F.linear(torch.sigmoid(o) * torch.tanh(c), layer.projection).clamp(-proj_clip, proj_clip)
-        outputs.append(h)
-    return torch.stack(outputs, dim=1)
+        layers.append(x)
+    return layers

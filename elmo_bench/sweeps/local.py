@@ -16,12 +16,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import cycle, islice
 from queue import Queue
+from statistics import fmean
 from threading import Lock
 from typing import NamedTuple
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from elmo_bench.records import store
+from elmo_bench.records.times import in_time
 from elmo_bench.sweeps.plan import Plan, PlannedRun, read_records
 from elmo_bench.system import children, machine
 from elmo_bench.system.errors import Interrupted, UserError
@@ -52,20 +55,34 @@ def train(plan: Plan, new: Sequence[PlannedRun]) -> None:
     trainer, recorded = plan.config.trainer, len(plan.runs) - len(plan.new)
     gpus = [] if trainer.accelerator == "cpu" or trainer.gpu is not None else machine.gpus()
     at_once = plan.request.jobs or (1 if gpus else min(2, machine.cores()))
+    took = dict[str, float]()  # by run, the seconds
     jobs = [Job(each.title, [*TRAIN, "hydra.mode=RUN", *each.point.overrides]) for each in new]
 
     def ended(i: int, error: UserError | None) -> str:
         nonlocal recorded
-        sign = plan.request.table.impossible
+        rest, sign = "", plan.request.table.impossible
         if error is None:
             recorded += 1
+            rest = _rest(plan, new, new[i], took, at_once)
         elif sign and sign in str(error):
             plan.impossible[new[i].point] = error
         else:
             plan.failed[new[i].point] = plan.show(error, jobs[i].title)
-        return plan.counts(recorded)
+        return plan.counts(recorded) + rest
 
     run_jobs(jobs, min(at_once, len(jobs)), ended, gpus, trainer.devices)
+
+
+def _rest(plan: Plan, new: Sequence[PlannedRun], ended: PlannedRun, took: dict[str, float], at_once: int) -> str:
+    """How long the runs that have not ended take, as expected, corrected by the time that the others took."""
+    config = ended.config
+    path = store.place(config.results_root, config.scale.name, config.task.name, ended.run)
+    took[ended.run] = store.read(path).seconds
+    left = [each.run for each in new if each.run not in took and each.point not in plan.failed]
+    mean = fmean(took.values())
+    factor = sum(took.values()) / sum(plan.expected.get(run, mean) for run in took)
+    seconds = sum(plan.expected.get(run, mean) * factor for run in left) / min(at_once, len(left) or 1)
+    return f"; the others take about {in_time(seconds)}, as measured" if left else ""
 
 
 def _in_order(plan: Plan) -> list[PlannedRun]:

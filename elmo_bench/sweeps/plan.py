@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from elmo_bench.identity.missing import check_files, missing_files
 from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
 from elmo_bench.records.record import Record, label, run_name
-from elmo_bench.records.times import in_time, making, on_one_processor, start, typical
+from elmo_bench.records.times import expected, in_time, making, on_one_processor, start
 from elmo_bench.sweeps.request import SweepRequest, points, seed_of
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -73,6 +73,7 @@ class Plan:
     failed: dict[Point, Exception] = field(default_factory=dict)
     impossible: dict[Point, Exception] = field(default_factory=dict)
     shown: set[str] = field(default_factory=set)  # the errors
+    expected: dict[str, float] = field(default_factory=dict)  # by run, the seconds of computing, where that is known
 
     @property
     def config(self) -> RunConfig:
@@ -130,27 +131,30 @@ class Plan:
         return f"{self.request.sweep}: {self.counts(recorded)}{f', {missing} missing' * bool(missing)}{goes_on}"
 
     def cost(self, new: Sequence[PlannedRun]) -> str:
-        """How many runs are to be trained and, from recorded runs of their tasks and arms, how long they compute."""
-        counted = Counter((each.config.task.name, each.config.arm) for each in new)
-        total, unknown, prepared = 0.0, 0, False
+        """How long these runs compute, from recorded ones of their tasks and arms: one's own, else the reference runs.
+
+        What is known of each is kept as `expected`.
+        """
         known = store.full_runs([*self.records.values()]), [*store.read_all(places.RECORDED, self.request.scale)]
-        here = processor()
-        for kind, number in counted.items():
+        recorded, here, self.expected = [*known[0], *known[1]], processor(), {}
+        for each in new:
+            kind = each.config.task.name, each.config.arm
             alike = ([record for record in there if (record.task, record.arm) == kind] for there in known)
-            found = next(filter(None, alike), [])
-            found = [record for record in found if record.machine.get("cpu") == here] or on_one_processor(found)[1][0]
-            total += number * (typical(found) + start(found)) if found else 0.0
-            unknown += 0 if found else number
-            prepared |= any(record.preparing for record in found)
-        recorded = [*known[0], *known[1]]
-        there = {name for record in known[0] for name in (record.task, "")}
-        total += making(recorded, {"", *(task for task, _ in counted)} - there)
+            if found := next(filter(None, alike), []):
+                timed = [record for record in found if record.machine.get("cpu") == here]
+                timed = timed or on_one_processor(found)[1][0]
+                self.expected[each.run] = expected(each.config, timed) + (start(timed) or start(recorded))
+        unknown = len(new) - len(self.expected)
         message = f"{len(new)} run{'s' * (len(new) > 1)} to train"
-        if unknown == len(new):
+        if not self.expected:
             return f"{message}; none like them is recorded, so that their time is not known"
+        there = {name for record in known[0] for name in (record.task, "")}
+        once = making(recorded, {"", *(each.config.task.name for each in new)} - there)
         but = f", without {unknown} of which none like them is recorded" if unknown else ""
+        prepared = any(record.preparing for record in recorded)
         what = "of computing, preparation included" if prepared else "of training alone"
-        return f"{message}: about {in_time(total)} {what} (medians of recorded runs{but})"
+        total = in_time(sum(self.expected.values()) + once)
+        return f"{message}: about {total} {what} (medians of recorded runs{but})"
 
 
 def plan(request: SweepRequest) -> Plan:

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elmo_bench.system.errors import StrPath, UserError
-from elmo_bench.system.places import expanded
 from elmo_bench.system.storage import files
 from elmo_bench.system.storage.disk import writing
 from elmo_bench.system.terminal.console import choices
+from elmo_bench.text.hub import load_from_hub
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict, Features
@@ -196,34 +196,13 @@ class DataSource:
                 f"task.data.{own[0]} names a file, and task.data.train none, so that {self.title} would be read; "
                 f"name the files of all splits"
             )
-        dataset = self._download()
+        dataset = load_from_hub(
+            self.data["hub"], self.data.get("revision"), self.data.get("configuration"), hint=self.hint
+        )
         if missing := [split for split in splits.values() if split not in dataset]:
             there = ", ".join(map(str, dataset))
             raise UserError(f"{self.title} has no split {', '.join(missing)}; {self.hint} (it has {there})")
         return {ours: self._table(ours, dataset[theirs]) for ours, theirs in splits.items()}
-
-    def _download(self) -> DatasetDict:
-        """All splits of a data set of the hub, from its local cache if there is no network.
-
-        Offline at once if the hub does not answer: its clients would retry for half a minute before using the cache.
-        """
-        import datasets.config
-        import huggingface_hub.constants
-
-        datasets.disable_progress_bars()  # it would print them into files and pipes, too
-        before = huggingface_hub.constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE
-        reachable = not any(before) and hub_answers()
-        if not reachable:
-            huggingface_hub.constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
-        name, options = self.data["hub"], (self.data.get("configuration"), self.data.get("revision"))
-        try:
-            return datasets.load_dataset(name, options[0], revision=options[1])  # type: ignore[return-value]
-        except Exception as error:  # anything outside can fail: the network, the hub, its cache
-            why = f"{type(error).__name__}: {error}" if reachable else "no connection, and it is not in the local cache"
-            message = f"the data set {name} could not be loaded from the hub ({why}); {self.hint}"
-            raise UserError(message) from error
-        finally:
-            huggingface_hub.constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE = before
 
     def _table(self, split: str, rows: Dataset, path: Path | None = None) -> Table:
         found = ", ".join(f"{name} ({kind})" for name, kind in rows.features.items())[:500]
@@ -235,26 +214,6 @@ class DataSource:
         renamed = {theirs: ours for theirs, ours in named.items() if ours != theirs}
         replaced = [ours for ours in renamed.values() if ours in rows.column_names and ours not in renamed]
         return table._replace(rows=rows.remove_columns(replaced).rename_columns(renamed))
-
-
-def hub_answers(seconds: float = 5.0) -> bool:
-    """One quick request to the hub, through the user's proxy if there is one."""
-    from huggingface_hub import constants, get_session
-
-    try:
-        get_session().head(constants.ENDPOINT, timeout=seconds)
-    except Exception:  # no name service, no route, a proxy that refuses, no answer in time
-        return False
-    return True
-
-
-def obtainable(name: str) -> bool:
-    """Whether the hub may be asked for a data set, or the local cache has it. Asks nothing of the hub."""
-    from huggingface_hub import constants  # not `datasets`, which takes seconds to import
-
-    asked = os.environ.get("HF_DATASETS_OFFLINE", "").upper() not in constants.ENV_VARS_TRUE_VALUES
-    cache = expanded(os.environ.get("HF_DATASETS_CACHE") or Path(constants.HF_HOME, "datasets"))
-    return (asked and not constants.HF_HUB_OFFLINE) or (cache / name.replace("/", "___")).is_dir()
 
 
 def _read(path: Path) -> Dataset:

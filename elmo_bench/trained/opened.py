@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from elmo_bench.configuration.schema import RunConfig, TrainerConfig
     from elmo_bench.embedding.representation import Model
+    from elmo_bench.running.module import BenchModule
     from elmo_bench.task import Batch, Prediction
 
 MOVED = (
@@ -69,16 +70,28 @@ class Trained:
         """Representation and head, with the trained weights, on the device of its configuration; in eval mode."""
         return self._model(self._source)
 
-    def predict(self, rows: str | Sequence[str | Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def module(self) -> BenchModule:
+        """A new `LightningModule` of it with the run's optimizer; the biLM is asked for the layers of each batch."""
+        from torch.random import fork_rng
+
+        from elmo_bench.running.build import build
+
+        config = self.saved["hyper_parameters"]["config"]
+        with usable(), fork_rng([]):
+            module = build(configuration(config, {}, trains=True), self.reader, self._source, config=config)
+            module.load_state_dict(self.saved["state_dict"])
+        return module
+
+    def predict(self, rows: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]) -> list[dict[str, Any]]:
         """The answers for texts or JSON objects, one for each, in their order; the same as the command writes.
 
         Args:
             rows: as the lines of `predict`'s input (`elmo-bench predict --help`), such as {"text": "Ida sang in Oslo"}
-                or {"tokens": ["Ida", "sang"]}; a string stands for {"text": it}. Texts of any length are put together
-                in batches of similar length.
+                or {"tokens": ["Ida", "sang"]}; a string stands for {"text": it}, and one alone for a list of it. Texts
+                of any length are put together in batches of similar length.
         """
         read = []
-        for number, raw in enumerate([rows] if isinstance(rows, str) else rows):
+        for number, raw in enumerate([rows] if isinstance(rows, str | Mapping) else rows):
             raw = {"text": raw} if isinstance(raw, str) else raw
             try:
                 check_answer_key(raw)
@@ -204,12 +217,21 @@ def answer(model: Model, batch: Batch) -> list[Answer]:
 def row_of(reader: Any, raw: Mapping[str, Any], task: str) -> Any:
     """The row that the reader makes of one JSON object, with its keys as `task.data.columns` calls them."""
     if not isinstance(raw, Mapping):
-        raise UserError("not a JSON object")
+        raise UserError(f"not a JSON object; {_expected(reader)}")
     columns = getattr(reader, "columns", {}).items()
     try:
         return reader.from_text(**{**raw, **{ours: raw[theirs] for ours, theirs in columns if theirs in raw}})
     except TypeError:
         raise UserError(f"the reader of {task} does not take these keys: {', '.join(raw)}") from None
+
+
+def _expected(reader: Any) -> str:
+    """What the reader says to a row without any key: which it expects."""
+    try:
+        reader.from_text()
+    except (UserError, TypeError) as error:
+        return str(error)
+    return "expected {KEY: VALUE}"
 
 
 def check_answer_key(raw: Mapping[str, Any]) -> None:
@@ -237,8 +259,8 @@ def usable() -> Iterator[None]:
         raise UserError(f"no model can be made of what the checkpoint stores ({reason}); {REMEDY}") from error
 
 
-def configuration(plain: dict[str, Any], options: Mapping[str, Any]) -> RunConfig:
-    """The typed configuration of a model that predicts and is not trained; `options` as `Trained` takes them."""
+def configuration(plain: dict[str, Any], options: Mapping[str, Any], trains: bool = False) -> RunConfig:
+    """The typed configuration of a trained model, by default without what trains; `options` as for `Trained`."""
     from elmo_bench.configuration import schema
     from elmo_bench.running.blocks import check_blocks
 
@@ -247,7 +269,8 @@ def configuration(plain: dict[str, Any], options: Mapping[str, Any]) -> RunConfi
         if value is not None:
             reduce(lambda node, block: node[block], blocks, plain)[name] = value
     cfg = schema.from_plain(plain)
-    cfg.task.optimizer = cfg.task.schedule.scheduler = cfg.task.average = None
+    if not trains:
+        cfg.task.optimizer = cfg.task.schedule.scheduler = cfg.task.average = None
     cfg.bilm.cache = False
     if cfg.task.words is not None and "path" in cfg.task.words:
         cfg.task.words["path"] = None  # the vectors are in the checkpoint

@@ -18,6 +18,7 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage import files, json_text, outputs
 from elmo_bench.system.storage.files import open_text, write_text
+from elmo_bench.text import hub
 from elmo_bench.text.source import TABLES, check_keys
 from elmo_bench.trained import heads
 from elmo_bench.trained.opened import Trained, check_answer_key, row_of
@@ -33,16 +34,18 @@ def load(
     results: str | PathLike[str] | None = None,
     bilm: str | PathLike[str] | tuple[str | PathLike[str], str | PathLike[str]] | None = None,
 ) -> Trained:
-    """A trained model by the name of a task, the file of a checkpoint, a folder, the id of a run, or its record.
+    """A trained model by the name of a task, the file of a checkpoint, a folder, the id of a run, its record, or a hub.
 
     Args:
         what: "ner" for the head that comes with the project, a `best.ckpt`, the folder of a head (`export_head`), the
-            16 digits of a record's `run`, the file of the record, or what `train` has returned.
+            16 digits of a record's `run`, the file of the record, or what `train` has returned; or
+            "owner/name" of a head on the Hugging Face hub.
         accelerator: cpu, gpu or auto; None: as in the run.
         batch_size: the most rows computed at once; None: as in the run.
         task: the one that the model must be of; its files may then name code outside this project.
         results: the folder of results that has the run; None: your own (results/own), then the reference runs.
-        bilm: the folder of its biLM or Hugging Face model, or a biLM's (options, weights), if they have moved.
+        bilm: the folder of its biLM (or "owner/name" on the hub) or Hugging Face model, or a biLM's (options, weights),
+            if they have moved.
     """
     options: dict[str, Any] = {"trainer.accelerator": accelerator, "batch_size": batch_size}
     if not isinstance(what, str | PathLike | Record):
@@ -52,6 +55,8 @@ def load(
         if task not in (None, name):
             raise UserError(f"a model of task {name}, and not of task={task}")
         return _opened(heads.read(name), options, bilm)
+    if hub.is_model(name):
+        name = str(hub.model_folder(name))
     if Path(name).is_dir():
         return _opened(heads.read(task, folder=Path(name)), options, bilm)
     if name.endswith(".json") and Path(name).is_file():
@@ -83,7 +88,7 @@ def _opened(saved: dict[str, Any], options: dict[str, Any], bilm: Any) -> Traine
 def _of_record(record: Record) -> Path:
     """The checkpoint of a record's run, below the same folder. Raises `UserError` if it is not there."""
     if record.path is None:
-        raise UserError(f"run {record.run} is not recorded, and has no checkpoint: train it without fast_dev_run")
+        raise UserError(f"run {record.run} is not recorded, and has no checkpoint: train it without debug=...")
     found = record.path.parents[3] / record.checkpoint
     if not found.is_file():
         raise UserError(f"the checkpoint of run {record.run} is not here; {heads.REMEDY}", found)

@@ -26,7 +26,7 @@ def train(task: str = "ner", overrides: Sequence[str] | None = None) -> Record:
     """
     listed: Any = [] if overrides is None else overrides
     several = isinstance(listed, Iterable) and not isinstance(listed, str | Mapping)
-    given = list(listed) if several else [listed]
+    given: list[Any] = list(listed) if several else [listed]
     if not several or not all(isinstance(each, str) for each in given):
         raise UserError(f'overrides are {overrides!r}: give a list of texts, as in ["arm=baseline", "seed=2"]')
     if sweep := next((each for each in given if each.lstrip("+").startswith("sweep=")), None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from elmo_bench.configuration.composing import changed
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.records import store, studies
 from elmo_bench.records.studies import StudyCell, StudyRecord
-from elmo_bench.reporting.statistics.groups import in_words
-from elmo_bench.reporting.statistics.intervals import Spread
+from elmo_bench.reporting.groups import settings_text
+from elmo_bench.reporting.intervals import Spread
 from elmo_bench.system.errors import UserError
 from elmo_bench.tuning.tuned import DEV
 
@@ -29,13 +30,13 @@ NOTE = (
     "those of SRL and coreference are of the biLM that was not tuned."
 )
 LOWERED = "lowered, %"
-TEXT = "text"  # the key under which settings tell texts apart whose files have the same names
+TEXT = "text"  # a key of the settings: a digest, as files of other texts may have the same names
 
 
 def write(runs: Sequence[RunConfig]) -> StudyRecord:
     """Writes the study `tuning` of a scale and a biLM below the results; what it has of other tasks stays.
 
-    Tunings on other text than the scale's or with other numbers are a study of their own, whose title says so.
+    Tunings on other text or with other numbers than those of the scale are a separate study, whose title names them.
 
     Args:
         runs: of one scale and parent, whose biLMs have been tuned.
@@ -46,27 +47,21 @@ def write(runs: Sequence[RunConfig]) -> StudyRecord:
         raise UserError("these biLMs were tuned from different ones: tune them again, or one task after another")
     scale, root = runs[0].scale.name, runs[0].results_root
     settings = {"study": "tuning", "scale": scale, "version": 1, "bilms": [sha256]}
-    changed = {run.task.name: found for run in runs if (found := _changes(run, cards[run.task.name]))}
-    settings |= {"changes": changed} if changed else {}
-    said = {key: value for found in changed.values() for key, value in found.items() if key != TEXT}
-    what = ", ".join([WHAT, *in_words(said)])
+    by_task = {}  # how tunings differ from those of the scale's files
+    for run in runs:
+        found = {key: value for key, value in changed(run).items() if key.startswith(("bilm.tuning.", "task.data."))}
+        if any(key.startswith("task.data.") for key in found):
+            found[TEXT] = cards[run.task.name]["key"]  # a digest of the whole recipe
+        by_task |= {run.task.name: found} if found else {}
+    settings |= {"changes": by_task} if by_task else {}
+    shown = {key: value for found in by_task.values() for key, value in found.items() if key != TEXT}
+    what = ", ".join([WHAT, *settings_text(shown)])
     record = StudyRecord(scale, "tuning", what, NOTE, [], name, 7, settings)
-    kept = [cell for cell in _earlier(record.place(root)) if cell.source not in cards]
     new = [cell for run in runs for cell in cells(run.task.name, cards[run.task.name], run.task.perplexity or {})]
-    return studies.write(replace(record, cells=sorted([*kept, *new], key=lambda cell: cell.source)), root)
-
-
-def _changes(run: RunConfig, card: Mapping[str, Any]) -> dict[str, Any]:
-    """How a task's tuning differs from that of the scale's files; of other data, also a digest of the whole recipe."""
-    found = {key: value for key, value in changed(run).items() if key.startswith(("bilm.tuning.", "task.data."))}
-    return found | ({TEXT: card["key"]} if any(key.startswith("task.data.") for key in found) else {})
-
-
-def _earlier(path: Path) -> list[StudyCell]:
-    try:
-        return studies.read(path).cells if path.is_file() else []
-    except store.Mismatch:
-        return []
+    if (path := record.place(root)).is_file():
+        with suppress(store.Mismatch):
+            new += [cell for cell in studies.read(path).cells if cell.source not in cards]
+    return studies.write(replace(record, cells=sorted(new, key=lambda cell: cell.source)), root)
 
 
 def cells(task: str, card: dict, paper: dict) -> list[StudyCell]:
@@ -76,17 +71,19 @@ def cells(task: str, card: dict, paper: dict) -> list[StudyCell]:
         paper: its perplexities in the paper, before and after.
     """
     text = card["text"]
-    found = [
-        StudyCell(task, "words read", text["train"]["words"]), StudyCell(task, "vocabulary", text["vocabulary"]),
-    ]  # fmt: skip
-    found.append(StudyCell(task, "unknown, %", 100 * text["dev"]["unknown"] / text["dev"]["words"]))
+    counts = {
+        "words read": text["train"]["words"],
+        "vocabulary": text["vocabulary"],
+        "unknown, %": 100 * text["dev"]["unknown"] / text["dev"]["words"],
+    }
+    found = [StudyCell(task, quantity, count) for quantity, count in counts.items()]
     measured = {"before": card["before"][DEV], "after": card["perplexity"][DEV]}
     for when, known in measured.items():
         found += [StudyCell(task, f"{when}, {way}", known[way], n=known["tokens"]) for way in ("forward", "backward")]
         found.append(StudyCell(task, when, known["mean"], n=known["tokens"], paper=paper.get(when)))
     change = _lowered(*(known["mean"] for known in measured.values()))
-    theirs = _lowered(paper["before"], paper["after"]) if paper.get("after") else None
-    return [*found, StudyCell(task, LOWERED, change, paper=theirs, **interval(change, **measured))]
+    of_paper = _lowered(paper["before"], paper["after"]) if paper.get("after") else None
+    return [*found, StudyCell(task, LOWERED, change, paper=of_paper, **interval(change, **measured))]
 
 
 def interval(change: float, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

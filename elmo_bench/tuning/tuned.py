@@ -1,8 +1,8 @@
-"""The biLM of `bilm=tuned`: tuned where that has not been done yet, and known by its recipe and its parent.
+"""The biLM of `bilm=tuned`: tuned when it is first needed, and identified by its recipe and its parent.
 
 A tuning reads the text of a task without its labels, fits a softmax where the parent has none, trains, and measures the
-perplexities before and after. A training sentence that also stands in dev or test is left out, and so is a dev sentence
-that stands in test, without regard to capitals. Of equal sentences, such as SNLI's premises, one is kept.
+perplexities before and after. A training sentence that also occurs in dev or test is left out, and so is a dev
+sentence that occurs in test, without regard to capitals. Of equal sentences, such as SNLI's premises, one is kept.
 """
 
 from __future__ import annotations
@@ -45,71 +45,50 @@ def tune(tuning: TuningConfig, work: Path, output: Path, about: Mapping[str, Any
         force: start from the beginning.
     """
     text = read(tuning.task, tuning.reader, tuning.text)
-    text.write(work / "text")
+    for name, lines in ((TRAIN, text.train), (DEV, text.dev)):
+        write_text(work / "text" / name, "".join(f"{line}\n" for line in lines))
+
+    def train(recipe: Recipe, folder: Path, about: Mapping[str, Any] | None = None) -> None:
+        place = work / "text", work / "training", folder
+        pretrain(recipe, *place, tuning.compile, tuning.every, force, tuning.device, about=about)
+
     parent = Path(str(tuning.source.options)), Path(str(tuning.source.weights))
     fitted = not has_softmax(parent[1].parent)
-    if fitted:
-        parent = _with_softmax(tuning, text, parent, work, force)
+    if fitted:  # the same biLM beside a new softmax, unless that has been done
+        folder, new = work / "softmax", tuning.softmax
+        changes = {"vocabulary": new.vocabulary, "frozen": True, "lr": new.lr, "dropout": 0.0}
+        recipe = _recipe(tuning, text, parent, new.epochs, **changes)
+        done = (folder / CARD).is_file() and is_private(folder) and is_of(read_card(folder), recipe, work / "text")
+        if force or not done:
+            train(recipe, folder)
+        parent = folder / "options.json", folder / "weights.hdf5"
     lm, words = read_lm(*parent)
     before = lm.perplexity(Corpus.read([TextSource(work / "text" / DEV)]), words, name=DEV)
     del lm  # the training reads its own
-    card = {
-        **about,
-        "softmax": "fitted to this text, all else frozen" if fitted else "the parent's",
-        "text": _described(text, words),
-        "before": {DEV: before},
-    }
-    recipe = _recipe(tuning, text, parent, vocabulary=len(words))
-    _train(tuning, recipe, work, output, force, card)
-    shutil.rmtree(work / "training", ignore_errors=True)  # its checkpoints are larger than the biLM
-
-
-def _with_softmax(
-    tuning: TuningConfig, text: TaskText, parent: tuple[Path, Path], work: Path, force: bool
-) -> tuple[Path, Path]:
-    """Options and weights of the same biLM beside a new softmax, which is fitted unless that has been done."""
-    folder, new = work / "softmax", tuning.softmax
-    recipe = _recipe(
-        tuning, text, parent, vocabulary=new.vocabulary, frozen=True, epochs=new.epochs, lr=new.lr, dropout=0.0
-    )
-    done = (folder / CARD).is_file() and is_private(folder) and is_of(read_card(folder), recipe, work / "text")
-    if force or not done:
-        _train(tuning, recipe, work, folder, force)
-    return folder / "options.json", folder / "weights.hdf5"
-
-
-def _recipe(
-    tuning: TuningConfig, text: TaskText, parent: tuple[Path, Path], *, epochs: int | None = None, **changes: Any
-) -> Recipe:
-    """The recipe of one training."""
-    same = {
-        key: getattr(tuning, key)
-        for key in ("lr", "softmax_lr", "warmup", "rows", "steps", "negatives", "clip", "dropout", "bfloat16", "seed")
-    }
-    options, weights = (str(path.absolute()) for path in parent)
-    files = {"options": json_text.read(options), "parent": (options, weights)}
-    read = {"text": [(TRAIN, None)], "heldout": [(DEV, None)], "tokens": (epochs or tuning.epochs) * text.size()}
-    return valid(Recipe, {**files, **read, **same, **changes}, "recipe")
-
-
-def _train(
-    tuning: TuningConfig, recipe: Recipe, work: Path, output: Path, force: bool, about: Mapping[str, Any] | None = None
-) -> None:
-    pretrain(
-        recipe, work / "text", work / "training", output, tuning.compile, tuning.every, force, tuning.device,
-        about=about,
-    )  # fmt: skip
-
-
-def _described(text: TaskText, words: list[str]) -> dict[str, Any]:
-    """The size of both texts, and how much of them the vocabulary lacks."""
     known = set(words)
     described: dict[str, Any] = {"vocabulary": len(words), "left_out": text.left_out}
     for name, lines in (("train", text.train), ("dev", text.dev)):
-        words = [word for line in lines for word in line.split()]
-        unknown = sum(word not in known for word in words)
-        described[name] = {"sentences": len(lines), "words": len(words), "unknown": unknown}
-    return described
+        listed = [word for line in lines for word in line.split()]
+        unknown = sum(word not in known for word in listed)
+        described[name] = {"sentences": len(lines), "words": len(listed), "unknown": unknown}
+    card = {
+        **about,
+        "softmax": "fitted to this text, all else frozen" if fitted else "the parent's",
+        "text": described,
+        "before": {DEV: before},
+    }
+    train(_recipe(tuning, text, parent, tuning.epochs, vocabulary=len(words)), output, card)
+    shutil.rmtree(work / "training", ignore_errors=True)  # its checkpoints are larger than the biLM
+
+
+def _recipe(tuning: TuningConfig, text: TaskText, parent: tuple[Path, Path], epochs: int, **changes: Any) -> Recipe:
+    """The recipe of one training, whose length is counted in passes over the training text."""
+    keys = ("lr", "softmax_lr", "warmup", "rows", "steps", "negatives", "clip", "dropout", "bfloat16", "seed")
+    options, weights = (str(path.absolute()) for path in parent)
+    files = {"options": json_text.read(options), "parent": (options, weights)}
+    tokens = sum(len(line.split()) + 1 for line in text.train)  # the ends of sentences are predicted, too
+    texts = {"text": [(TRAIN, None)], "heldout": [(DEV, None)], "tokens": epochs * tokens}
+    return valid(Recipe, {**files, **texts, **{key: getattr(tuning, key) for key in keys}, **changes}, "recipe")
 
 
 # The text.
@@ -120,23 +99,14 @@ class TaskText(NamedTuple):
 
     train: list[str]
     dev: list[str]
-    left_out: int  # training sentences that stand in dev or test
-
-    def write(self, folder: Path) -> None:
-        """Writes train.txt and dev.txt, one sentence a line."""
-        for name, lines in ((TRAIN, self.train), (DEV, self.dev)):
-            write_text(folder / name, "".join(f"{line}\n" for line in lines))
-
-    def size(self) -> int:
-        """How many words a biLM predicts in one pass over the training text, the ends of sentences included."""
-        return sum(len(line.split()) + 1 for line in self.train)
+    left_out: int  # training sentences that occur in dev or test
 
 
 def read(task: str, reader: Mapping[str, Any], changes: Mapping[str, Any] | None = None) -> TaskText:
     """The text of a task."""
-    made: Reader = instantiate({**reader, **(changes or {})})
-    splits = made.load()
-    train, dev, test = (_lines(splits[split], made.fields) for split in ("train", "dev", "test"))
+    instance: Reader = instantiate({**reader, **(changes or {})})
+    splits = instance.load()
+    train, dev, test = (_lines(splits[split], instance.fields) for split in ("train", "dev", "test"))
     known = {line.lower() for line in test}
     dev = [line for line in dev if line.lower() not in known]
     known |= {line.lower() for line in dev}
@@ -182,7 +152,12 @@ class TunedBilm:
     def recipe(self) -> dict[str, Any]:
         """The numbers, the text as the task's reader makes it, and the parent's files or own recipe."""
         text = {**self.tuning.reader, **(self.tuning.text or {})}
-        parent = self._files() if self.parent is None else self.parent.recipe()
+        if self.parent is None:
+            softmax = softmax_files(self.weights.parent) if has_softmax(self.weights.parent) else ()
+            named = {"options": self.options, "weights": self.weights, **{path.name: path for path in softmax}}
+            parent = {key: str(path.absolute()) for key, path in named.items()}
+        else:
+            parent = self.parent.recipe()
         return {"tuned": VERSION, **self.tuning.identifying(), "text": text, "parent": parent}
 
     def make(self, force: bool = False) -> Path:
@@ -200,37 +175,28 @@ class TunedBilm:
             if force or not self.check():
                 print(f"tuning the biLM {self.bilm.parent} on the text of {self.tuning.task}", flush=True)
                 parent = {"name": self.bilm.parent, "sha256": sha256(self.weights)}
-                about = {"made": self._made(), "task": self.tuning.task, "parent": parent}
+                about = {"made": self._recipe_hash(), "task": self.tuning.task, "parent": parent}
                 tune(self.tuning, work, self.folder, about, force)
         return self.folder
 
     def check(self) -> bool:
-        """Whether the tuned biLM is there."""
+        """Whether the tuned biLM exists; one of another parent or recipe is refused."""
         if not self.folder.exists():
             return False
         card = read_card(self.folder, self.again)
         check_folder(self.folder, self.again)
-        if fault := self._fault(card):
-            raise UserError(fault, self.folder)
-        return True
-
-    def _fault(self, card: Mapping[str, Any]) -> str | None:
-        """Why the tuned biLM of a card is not the one that is asked for; None if it is."""
         recorded, present = str((card.get("parent") or {}).get("sha256")), sha256(self.weights)
         if recorded != present:
-            return (
+            problem = (
                 f"was tuned from the biLM with sha256 {recorded[:8]}..., but bilm.parent={self.bilm.parent} has "
                 f"{present[:8]}...; restore that one, or {self.again}"
             )
-        if card.get("made") != self._made():
-            return f"was tuned by another recipe or on other text; {self.again}, another bilm.tuning.folder keeps it"
-        return None
+            raise UserError(problem, self.folder)
+        if card.get("made") != self._recipe_hash():
+            problem = "was tuned by another recipe or on other text"
+            raise UserError(f"{problem}; {self.again}, another bilm.tuning.folder keeps it", self.folder)
+        return True
 
-    def _made(self) -> str:
+    def _recipe_hash(self) -> str:
         """A hash of the recipe, with the content of its files."""
         return fingerprint(Files({}, self.cache).digested(self.recipe()))
-
-    def _files(self) -> dict[str, str]:
-        beside = softmax_files(self.weights.parent) if has_softmax(self.weights.parent) else ()
-        named = {path.name: str(path.absolute()) for path in beside}
-        return {"options": str(self.options.absolute()), "weights": str(self.weights.absolute()), **named}

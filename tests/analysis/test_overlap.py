@@ -5,13 +5,13 @@ import pytest
 
 from elmo_bench.analysis import overlap
 from elmo_bench.records.studies import LONG, SHARED, StudyCell, StudyRecord
-from elmo_bench.reporting.tables import tables
+from elmo_bench.reporting import score_tables
 from elmo_bench.system.errors import UserError
 
 
 def common(known: list[str], request: list[str], n: int) -> list[dict[str, int]]:
     """The counts for each of the asked sentences alone."""
-    asked = [overlap.counted(line.split()) for line in request]
+    asked = [overlap.normalized(line.split()) for line in request]
     there = overlap.common(map(str.split, known), asked, n)
     return [overlap.counts([one], there, n) for one in asked]
 
@@ -59,6 +59,6 @@ def test_dev_that_was_read_is_said_beside_its_scores():
         for (task, split), both in counts.items()
         for quantity, count in zip((LONG, SHARED), both, strict=True)
     ]
-    ((where, (line,)),) = tables.read([StudyRecord("open", "overlap", "", "", cells)]).items()
+    ((where, (line,)),) = score_tables.overlaps_of([StudyRecord("open", "overlap", "", "", cells)]).items()
     assert where == ("open", "squad")
     assert "40 of the 100 longer sentences of dev" in line

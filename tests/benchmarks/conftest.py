@@ -6,7 +6,7 @@ from typing import Any
 import datasets
 import pytest
 
-from elmo_bench.text import source
+from elmo_bench.text import hub
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def on_hub(monkeypatch) -> Callable[[Any], list[tuple[tuple, dict]]]:
 
     def put(dataset: Any) -> list[tuple[tuple, dict]]:
         asked: list[tuple[tuple, dict]] = []
-        monkeypatch.setattr(source, "hub_answers", lambda: True)
+        monkeypatch.setattr(hub, "_reachable", lambda: True)
         monkeypatch.setattr(datasets, "load_dataset", lambda *a, **k: asked.append((a, k)) or dataset)
         return asked
 

@@ -42,9 +42,7 @@ def test_two_files_a_label_a_line(files):
         ("yes\nno\n", "yes\n-\n", "predictions:2", "'-'"),
         ("yes\n\nno\n", "yes\nno\nno\n", "gold:2", "no label"),
         ("yes\nno\n", "yes\n", "predictions:2", "1 lines where"),
-        ("yes\n", "yes\nno\nno\n", "predictions:2", "3 lines where"),
         ("-\n-\n", "yes\nno\n", "gold", "no gold label"),
-        ("", "", "gold", "no gold label"),
     ],
 )
 def test_files_that_do_not_fit_are_refused_with_their_line(files, gold, predictions, where, what):

@@ -203,3 +203,11 @@ def test_the_index_of_an_embedded_text_is_not_kept_in_memory(tmp_path, monkeypat
             index = json.loads(file["sentence_to_index"][0])  # type: ignore[index]
         assert list(index.values()) == [str(i) for i in range(lines)]
     assert peaks[1] < peaks[0] + 500_000  # the text is 3 MB longer
+
+
+def test_the_token_encoder_is_exported_for_any_number_of_words():
+    encoder = BiLM.open("mini").encoder
+    one, other = (torch.from_numpy(character_table(words)).long() for words in (["a", "boat"], ["boats", "a", "é"]))
+    words = torch.export.Dim("words", min=2)
+    exported = torch.export.export(encoder, (one,), dynamic_shapes=(({0: words},),))
+    torch.testing.assert_close(exported.module()(other), encoder(other))

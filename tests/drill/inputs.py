@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from elmo_bench.analysis import pos
-from elmo_bench.analysis import senses as word_senses
+from elmo_bench.analysis import pos, wsd
 from elmo_bench.analysis.settings import PosConfig
 from elmo_bench.bilm.corpus import Corpus, TextSource
 from elmo_bench.bilm.encoder import character_table
@@ -31,7 +30,7 @@ from elmo_bench.embedding.tables import VectorFiles
 from elmo_bench.embedding.vectors import read as read_table
 from elmo_bench.records.studies import dumps
 from elmo_bench.records.studies import read_all as read_studies
-from elmo_bench.reporting.tables.tables import of_study
+from elmo_bench.reporting.score_tables import of_study
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import content_sha256
 from elmo_bench.trained import opened, prediction
@@ -223,14 +222,14 @@ def study(path: Path) -> None:
 
 def senses(path: Path, keys: Path | None = None) -> None:
     """Words with senses: in columns, or in XML with a gold key file."""
-    for sentence in word_senses.read_xml(path, keys) if keys else word_senses.read_columns(path):
+    for sentence in wsd.read_xml(path, keys) if keys else wsd.read_columns(path):
         assert all(one.start < one.end <= len(sentence.words) for one in sentence.instances)
         assert keys is None or all(one.keys for one in sentence.instances)
 
 
 def sense_index(path: Path) -> None:
     """The inventory of WordNet."""
-    word_senses.first_of_index(word_senses.read_index(path))
+    wsd.read_index(path)
 
 
 def tags(path: Path) -> None:

@@ -14,7 +14,7 @@ from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.mini.data import ensure_data
 from elmo_bench.records import items, store
 from elmo_bench.records.record import Record
-from elmo_bench.reporting.pages import report
+from elmo_bench.reporting import report
 from elmo_bench.trained import heads
 from elmo_bench.trained.prediction import predict
 from tests.drill import scene

@@ -88,12 +88,12 @@ def overrides(data_root: str | None) -> list[str]:
 
 def choose(folder: Path, data: Sequence[str]) -> None:
     """Writes the rows that a GPU is measured with, <task>.json each."""
-    from elmo_bench.speed import cases
+    from elmo_bench.speed import steps as task_steps
     from tests.gpu.part import PAPER
 
     folder.mkdir(parents=True, exist_ok=True)
-    for task in cases.tasks(data[0].removeprefix("scale=")):
-        chosen = cases.choose(task, data, PAPER.scale, PAPER.batches)
+    for task in task_steps.tasks(data[0].removeprefix("scale=")):
+        chosen = task_steps.choose(task, data, PAPER.scale, PAPER.batches)
         files.write_text(folder / f"{task}.json", json_text.dumps(chosen))
         print(f"{task}: {folder / task}.json", flush=True)
 

@@ -13,11 +13,10 @@ import torch
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.pretraining.parallel import choose_device
-from elmo_bench.speed import cases, inputs, pretraining
-from elmo_bench.speed.bound import LARGE, batch_flops, best_product
-from elmo_bench.speed.cases import Case, Chosen, RandomLayers
-from elmo_bench.speed.measuring import device_name, in_own_process
-from elmo_bench.speed.steps import flops
+from elmo_bench.speed import bench, measuring
+from elmo_bench.speed import steps as task_steps
+from elmo_bench.speed.measuring import LARGE, batch_flops, best_product, device_name, in_own_process
+from elmo_bench.speed.steps import Case, Chosen, RandomLayers, flops
 from elmo_bench.system.storage import json_text
 from tests.gpu import measure, steps, whole_runs
 
@@ -51,7 +50,7 @@ def amount(kind: str) -> Amount:
 
 def names(kind: str, scale: str = "mini") -> list[str]:
     """The parts, for a kind of device and the tasks that have rows of a scale; the slowest tasks first."""
-    tasks = sorted(cases.tasks(scale), key=lambda task: FIRST.index(task) if task in FIRST else len(FIRST))
+    tasks = sorted(task_steps.tasks(scale), key=lambda task: FIRST.index(task) if task in FIRST else len(FIRST))
     pages, runs = amount(kind).pages, whole_runs.names(kind)
     return [
         *(f"steps.{task}" for task in tasks), "encode", *(f"pretraining.{page}" for page in pages),
@@ -77,7 +76,7 @@ def run(part: str, kind: str, rows: Path | None, data: Sequence[str], limit: flo
 
 def choose(task: str, place: torch.device, data: Sequence[str]) -> Chosen:
     """Batches of a task for this device."""
-    return cases.choose(task, data, amount(place.type).scale, amount(place.type).batches)
+    return task_steps.choose(task, data, amount(place.type).scale, amount(place.type).batches)
 
 
 def roof(place: torch.device) -> dict[str, float]:
@@ -95,7 +94,7 @@ def measured(part: str, device: str, rows: str | None, data: Sequence[str]) -> F
         return {**figures, "encode": _encode(place, best)}
     if kind == "pretraining":
         updates, compiled = amount(place.type).updates, place.type == "cuda"
-        return {**figures, "pretraining": pretraining.measured(which, updates, None, device, compiled)}
+        return {**figures, "pretraining": bench.measured_pretraining(which, updates, None, device, compiled)}
     if kind == "train":
         return {**figures, "run": whole_runs.measured(which, place.type, data, amount(place.type).training)}
     chosen = json_text.read(Path(rows) / f"{which}.json") if rows else choose(which, place, data)
@@ -107,12 +106,12 @@ def _encode(place: torch.device, best: dict[str, float]) -> list[Figures]:
 
     With random weights of the release's largest size, on a CPU of its smallest.
     """
-    sentences, _ = inputs.read_sentences(None, amount(place.type).sentences)
+    sentences, _ = measuring.read_sentences(None, amount(place.type).sentences)
     tokens, rows = sum(map(len, sentences)), []
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder) / "options.json", Path(folder) / "weights.hdf5"
         torch.manual_seed(0)
-        BiLM(inputs.ORIGINAL if place.type == "cuda" else inputs.SMALL).export(*files)
+        BiLM(measuring.ORIGINAL if place.type == "cuda" else measuring.SMALL).export(*files)
         for budget in amount(place.type).budgets:
             bilm = BiLM.from_files(*files, state="warm", token_budget=budget).to(place)
 

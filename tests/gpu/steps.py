@@ -13,8 +13,8 @@ import torch
 
 from elmo_bench.running.callbacks import averaging
 from elmo_bench.running.module import BenchModule
-from elmo_bench.speed.bound import CPU
-from elmo_bench.speed.cases import Case, update
+from elmo_bench.speed.measuring import CPU
+from elmo_bench.speed.steps import Case, update
 from elmo_bench.sweeps.request import points
 from elmo_bench.task import Batch
 from tests.gpu import measure, standin

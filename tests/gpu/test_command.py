@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from elmo_bench.speed.cases import Case
+from elmo_bench.speed.steps import Case
 from tests.command import anew
 from tests.conftest import ROOT, clean_environment
 from tests.gpu import __main__ as gpu
@@ -178,7 +178,7 @@ def test_without_a_gpu_one_line_says_so(tmp_path):
 
 
 def test_rows_are_chosen_for_a_machine_without_data(data, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("elmo_bench.speed.cases.tasks", lambda scale: ["ner"])
+    monkeypatch.setattr("elmo_bench.speed.steps.tasks", lambda scale: ["ner"])
     gpu.choose(tmp_path / "rows", data)
     chosen = json.loads(Path(tmp_path, "rows", "ner.json").read_text())
     assert (chosen["task"], chosen["scale"], len(chosen["batches"])) == ("ner", "paper", 7)

@@ -7,6 +7,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from elmo_bench.configuration import composing, messages
 from elmo_bench.configuration.composing import settled
+from elmo_bench.identity.settings import portable
 from elmo_bench.sweeps.request import points
 from elmo_bench.system import places
 
@@ -76,3 +77,13 @@ def test_pages_are_composed_once_for_all_points_and_again_when_one_changes(bench
     assert composed == [(("task=toy", f"scale={scale}"), "train") for scale in scales]
     page.write_text(page.read_text().replace("monitor: accuracy", "monitor: loss"))
     assert composing.compose(runs[0]).task.monitor == "loss"
+
+
+def test_paths_below_a_relative_root_stay_references_to_it(tmp_path, monkeypatch):
+    """A record names them by the root, wherever the command was typed."""
+    (tmp_path / "data" / "srl_ewt").mkdir(parents=True)
+    (tmp_path / "data" / "srl_ewt" / "test.conll").touch()
+    monkeypatch.chdir(tmp_path)
+    cfg = composing.compose(["task=srl", "scale=open", "data_root=data"])
+    assert cfg.task.data.test == f"{tmp_path}/data/srl_ewt/test.conll"
+    assert portable(cfg)["task"]["data"]["test"] == "<data_root>/srl_ewt/test.conll"

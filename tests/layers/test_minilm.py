@@ -4,21 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.commands.run import Sweep
 from elmo_bench.configuration import composing
 from elmo_bench.identity.missing import check_files
 from elmo_bench.sweeps.plan import plan
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from tests import tiny_bert
+from tests.sweeps.test_sweep import wanted
 
 MINI = ["task=ner", "scale=mini"]
-
-
-def wanted(argv):
-    """What `sweep` is asked for."""
-    command = Sweep.parse(argv)
-    return command.request(str(command.sweep))
 
 
 @pytest.fixture

@@ -88,9 +88,8 @@ def test_the_framework_knows_no_task_and_no_task_knows_another():
 # task.py, and `__main__` the console command.
 ORDER = (
     "system", "text", "metrics", "task", "nn", "configuration", "sources", "bilm", "layers", "embedding",
-    "identity", "records", "running", "trained", "sweeps", "reporting", "reporting.statistics",
-    "reporting.tables", "reporting.charts", "reporting.pages", "tuning", "mini", "tagging", "analysis", "speed",
-    "commands", "__main__",
+    "identity", "records", "running", "trained", "sweeps", "reporting", "tuning", "mini", "tagging", "analysis",
+    "speed", "commands", "__main__",
 )  # fmt: skip
 FILES = 16  # the most files of a folder
 
@@ -162,6 +161,12 @@ def make(*arguments: str) -> subprocess.CompletedProcess[str]:
 def targets() -> set[str]:
     rules = re.findall(r"^([a-z][a-z-]*):(?!=)", (ROOT / "Makefile").read_text(encoding="utf8"), re.MULTILINE)
     return set(rules)
+
+
+@needs_make
+@pytest.mark.parametrize(("place", "typed"), [("here", []), ("local", []), ("slurm", ["on=slurm"])])
+def test_a_sweep_runs_here_unless_another_place_is_named(place, typed):
+    assert re.findall(r"on=\w+", make("-n", "sweep", "NAME=context", f"ON={place}").stdout) == typed
 
 
 @needs_make

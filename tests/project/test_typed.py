@@ -61,6 +61,7 @@ PLACEHOLDERS = {
     r"\bfraction=0\.1,1": "fraction=0.1",
     r"\bseed=1,2,3": "seed=1",  # further seeds are further points, which differ in nothing else
     r"\bseeds=3": "seeds=1",
+    r"\bexperiment=mine": "experiment=example",
     r"\btrain \+sweep=table2": "train seed=1 elmo={layers:last} +sweep=table2",  # one point of those of the sweep
 }
 # By command: what is typed behind it.
@@ -77,7 +78,7 @@ ELSEWHERE = {
     r"^make( +(setup|lint|format|wheels|pages|docs)\b.*| *(#.*)?)$": "sets up this checkout or writes into it",
     r"^(REAL=\S+ |PREEMPTIONS=\S+ )?make (test|test-slurm|drill)\b": "a test itself",
     r"^make data|elmo-bench data": "a network; tests/sources/test_data_command.py",
-    r"\b(pip|srun|wandb) |ON=slurm|launcher=|sweeper=": "a network, a cluster or processes; tests/sweeps",
+    r"\b(pip|srun|wandb|hf) |ON=slurm|launcher=|sweeper=": "a network, a cluster or processes; tests/sweeps",
     r"(make|elmo_bench|elmo-bench) (gpu|bench)|-m tests.gpu": "minutes; tests/gpu and tests/speed",
     r"^(git|nvidia-\S+) |^\.venv/bin/pre-commit": "other programs",
     r"chunking|<name>": "a task or a sweep of the reader's own; tests/benchmarks/test_new_task.py",

@@ -13,7 +13,7 @@ from elmo_bench.configuration.keys import flat
 from elmo_bench.identity.settings import Identity, relevant
 from elmo_bench.records import items, store
 from elmo_bench.records.record import Record
-from elmo_bench.reporting.pages import report as page
+from elmo_bench.reporting import report as page
 from elmo_bench.system import places
 from elmo_bench.system.storage.hashing import fingerprint
 
@@ -115,7 +115,7 @@ def test_the_committed_records_are_readable_and_the_report_is_theirs():
     if not found:
         pytest.skip("no record is committed here")
     if len(found) == len(there):
-        made = page.made(found, RESULTS)
+        made = page.Report(found, RESULTS)
         for name, text in made.files.items():
             if name in ("README.md", "report.json") or libraries_are_pinned():
                 assert (RESULTS / name).read_text(encoding="utf-8") == text, f"{name}: make report writes another"

@@ -12,10 +12,10 @@ from elmo_bench.commands.run import Reproduce, Sweep
 from elmo_bench.configuration import composing
 from elmo_bench.records import store
 from elmo_bench.records.record import label_of
-from elmo_bench.reporting.statistics.outcomes import by_scale
-from elmo_bench.reporting.tables import tables
-from elmo_bench.reporting.tables.paper import content
-from elmo_bench.reporting.tables.tables import beside
+from elmo_bench.reporting import score_tables
+from elmo_bench.reporting.gains import by_scale
+from elmo_bench.reporting.score_tables import beside
+from elmo_bench.reporting.sweep_tables import content
 from elmo_bench.sweeps import local
 from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system import places
@@ -82,7 +82,7 @@ def test_reproduce_runs_both_arms_once_and_prints_yours_beside_the_reference_run
     status, out, err = call(Reproduce, *arguments)
     assert (status, err) == (0, "")
     assert len(list(bench.results.glob("runs/open/toy/*.json"))) == 2
-    theirs, _ = tables.sections(store.read_all(evidence))  # the second has the gains
+    theirs, _ = score_tables.sections(store.read_all(evidence))  # the second has the gains
     for row, paper in zip(theirs.rows, ("50.0", "60.0 ± 0.5"), strict=True):
         assert cells(out, row[0])[3:] == ["1", row[4], "1-2", paper]
     assert cells(out, "gain of +ELMo")[-1] == "+10.00"

@@ -11,11 +11,11 @@ from elmo_bench.configuration import pages
 from elmo_bench.records import store, studies
 from elmo_bench.records.record import Record, without_seed
 from elmo_bench.records.studies import StudyCell, StudyRecord
-from elmo_bench.reporting.pages.report import MARKS, embedded, refresh
+from elmo_bench.reporting import score_tables
+from elmo_bench.reporting.gains import by_scale
+from elmo_bench.reporting.groups import ranges
+from elmo_bench.reporting.report import MARKS, embedded, refresh
 from elmo_bench.reporting.section import show
-from elmo_bench.reporting.statistics.groups import ranges
-from elmo_bench.reporting.statistics.outcomes import by_scale
-from elmo_bench.reporting.tables import tables
 from elmo_bench.running import run
 from elmo_bench.system import machine
 from elmo_bench.system.errors import UserError
@@ -184,7 +184,7 @@ def test_the_report_has_ours_beside_the_papers_and_is_a_function_of_the_records(
 def test_every_bilm_has_a_row_of_its_own(tmp_path):
     other = {"name": "original", "sha256": None, "tuned": False}
     save(tmp_path, fake("none", 1, 80.0), fake("input", 1, 84.0), fake("input", 1, 90.0, group="b", bilm=other))
-    (real,) = tables.overview(by_scale(store.read_all(tmp_path)))
+    (real,) = score_tables.overview(by_scale(store.read_all(tmp_path)))
     assert [row[0] for row in real.rows] == ["ner (biLM open)", "ner (biLM original)"]
     assert [row[3:6] for row in real.rows] == [
         ("80.00 (1)", "84.00 (1)", "+4.00"),
@@ -194,7 +194,7 @@ def test_every_bilm_has_a_row_of_its_own(tmp_path):
 
 def test_tables_replace_what_stands_between_the_marks(results):
     first, last = MARKS
-    found = tables.overview(by_scale(store.read_all(results)))
+    found = score_tables.overview(by_scale(store.read_all(results)))
     page = embedded(f"before\n{first}\n\nold\n\n{last}\nafter\n", found)
     assert page.startswith(f"before\n{first}\n\n{pages.written('scale', 'open', 'note')}\n\n| task |")
     lacking = "Not recorded yet: elmo of ner (`make reproduce TASK=... SCALE=mini`)."
@@ -223,16 +223,11 @@ def test_elmo_is_compared_with_every_baseline_of_the_same_settings(tmp_path):
     for i, (where, changes, f1) in enumerate(runs):
         save(tmp_path, fake(where, 1, f1, group=str(i), variant=changes))
     refresh(tmp_path)
-    (table,) = [section for section in tables.sections(store.read_all(tmp_path)) if "gains" in section.title]
+    (table,) = [section for section in score_tables.sections(store.read_all(tmp_path)) if "gains" in section.title]
     assert [(row[1], row[4]) for row in table.rows] == [
         ("baseline", "+4.00"),
         ("baseline (task.reader.phrases=sentences)", "+2.00"),
     ]
-
-
-def test_without_records_the_report_says_so(tmp_path):
-    assert refresh(tmp_path) == []
-    assert "No run is recorded" in pages_of(tmp_path)
 
 
 def test_pages_and_the_terminal_show_what_records_say_as_text(tmp_path, capsys):

@@ -9,9 +9,8 @@ import pytest
 
 from elmo_bench.records import store
 from elmo_bench.records.record import RECORD, without_seed
-from elmo_bench.reporting.pages import report
-from elmo_bench.reporting.statistics.findings import evaluated
-from elmo_bench.reporting.tables import replication
+from elmo_bench.reporting import findings, report
+from elmo_bench.reporting.findings import evaluated
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import fingerprint
 from tests.records.test_records import at, fake, save
@@ -66,13 +65,10 @@ def test_a_record_in_the_folder_of_another_scale_or_task_is_none_of_it(tmp_path,
 
 OUTSIDE: list[dict[str, Any]] = [
     {"run": "*/../../../victim"},
-    {"run": "../../../../victim"},
     {"run": "0123456789ABCDEF"},
     {"task": "../../.."},
-    {"task": ".."},
     {"task": "a\nb"},
     {"scale": "/tmp"},
-    {"scale": ""},
     {"arm": "../../page"},
     {"arm": "elmo+glove"},  # of earlier releases
     {"arm": "baseline"},  # of a run with ELMo
@@ -107,19 +103,14 @@ def test_a_record_of_another_seed_or_settings_than_its_hash_is_left_out(tmp_path
 
 
 SHAPES: list[dict[str, Any]] = [
-    {"metrics": []}, {"metrics": {"dev": {"f1": 1.0}}}, {"metrics": {"dev": {"f1": "1"}, "test": {"f1": 1.0}}},
-    {"metrics": {"dev": {"f1": 1e300}, "test": {"f1": 1.0}}}, {"metrics": {"dev": {"x": 1.0}, "test": {"x": 1.0}}},
-    {"variant": ["elmo.where"]}, {"variant": {"elmo": "x"}},
-    {"seed": "2"}, {"seed": True}, {"epoch": 3}, {"epoch": 0},
-    {"epochs": 0}, {"layer_weights": {}}, {"layer_weights": {"input": [[0.1], [0.1, 0.2]]}},
-    {"layer_weights": {"input": [[], []]}}, {"gamma": {"input": [1.0, None]}}, {"gamma": {"input": [1.0]}},
-    {"layer_weights": {"input": [[1e308, 0.0], [0.0, 0.0]]}}, {"history": {}},
-    {"history": {"epoch": [0, 1], "updates": [0, 2], "dev.f1": [1.0, 2.0]}},
-    {"history": {"epoch": [0, 1], "updates": [1, 2], "dev.f1": [1.0]}},
-    {"history": {"epoch": [0, 1], "updates": [1, 2], "dev.f1": [1.0, None]}}, {"history": "x"}, {"config": None},
-    {"config": {"task": {"monitor": "f1"}, "elmo": {"where": "none"}, "scale": 3}},
-    {"bilm": {"name": 3, "sha256": None}},
-    {"finished": 3}, {"seconds": -1.0}, {"settings": {"seed": 2, "scale": "open", "task": {}}},
+    {"metrics": {"dev": {"f1": 1.0}}}, {"metrics": {"dev": {"f1": 1e300}, "test": {"f1": 1.0}}},
+    {"metrics": {"dev": {"x": 1.0}, "test": {"x": 1.0}}}, {"metrics": {"dev": {"f1": True}, "test": {"f1": 1.0}}},
+    {"variant": {"elmo": "x"}}, {"seed": "2"}, {"version": None}, {"epoch": 3}, {"epochs": 0}, {"layer_weights": {}},
+    {"layer_weights": {"input": [[0.1], [0.1, 0.2]]}}, {"layer_weights": {"input": [[], []]}},
+    {"gamma": {"input": [1.0]}}, {"history": {"epoch": [0, 1], "updates": [0, 2], "dev.f1": [1.0, 2.0]}},
+    {"history": {"epoch": [0, 1], "updates": [1, 2], "dev.f1": [1.0, None]}},
+    {"config": {"task": {"monitor": "f1"}, "elmo": {"where": "none"}, "scale": 3}}, {"machine": {}},
+    {"settings": {"seed": 2, "scale": "open", "task": {}}},
 ]  # fmt: skip
 
 
@@ -148,6 +139,6 @@ def test_a_record_keeps_keys_that_this_version_does_not_know(tmp_path):
 
 def test_the_findings_show_what_records_say_as_text():
     found = [each._replace(command="<script>alert(1)</script>") for each in evaluated([], "mini", [])]
-    text = replication.markdown([found])
+    text = findings.markdown([found])
     assert "<script" not in text
     assert "&lt;script>" in text

@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 from elmo_bench.configuration import composing
-from elmo_bench.records import record as run_names
 from elmo_bench.records import store
-from elmo_bench.reporting.pages import report as page
-from elmo_bench.reporting.statistics.outcomes import Outcome, by_scale
-from elmo_bench.reporting.tables import tables
+from elmo_bench.records.record import label
+from elmo_bench.reporting import report as page
+from elmo_bench.reporting import score_tables
+from elmo_bench.reporting.gains import Outcome, by_scale
+from elmo_bench.reporting.report import answer
 from elmo_bench.running.launch import train
 from elmo_bench.system import places
-from tests.benchmarks.test_official_files import GOLD, PLACE, SPLITS, snli_line
-from tests.records.test_records import fake, save
+from tests.benchmarks.test_official_files import SPLITS
+from tests.records.test_records import fake
 from tests.reference_bilm import write_random
 
 pytestmark = pytest.mark.slow
@@ -41,23 +42,6 @@ def ner(folder: Path) -> list[str]:
     return folder_of(folder, dict.fromkeys(("eng.train", "eng.testa", "eng.testb"), text))
 
 
-def conll2012(folder: Path) -> list[str]:
-    names = {PLACE.format(split=split, n=n): n for n, split in enumerate(("train", "development", "test"), start=1)}
-    texts = {name.removeprefix("data/"): GOLD.replace("made_0001", f"made_000{n}") for name, n in names.items()}
-    return folder_of(folder, texts)
-
-
-def snli(folder: Path) -> list[str]:
-    labels = ("entailment", "neutral", "contradiction")
-    text = "".join(snli_line(label, "Ida sang in Roma.", f"Ida was {label}.") for label in labels)
-    return folder_of(folder, {f"snli_1.0_{split}.jsonl": text for split in SPLITS})
-
-
-def sst5(folder: Path) -> list[str]:
-    text = "".join(f"({label} (2 Ida) ({label} (2 sang) ({label} (2 in) ({label} well))))\n" for label in range(5))
-    return folder_of(folder, {f"{split}.txt": text for split in SPLITS})
-
-
 def squad(folder: Path) -> list[str]:
     answers = [{"text": "Roma", "answer_start": 12}]
     articles = [
@@ -71,7 +55,7 @@ def squad(folder: Path) -> list[str]:
     return [f"{'+' if split == 'dev' else ''}task.data.{split}={folder}/{split}.json" for split in SPLITS]
 
 
-DATA = {"ner": ner, "srl": conll2012, "coref": conll2012, "snli": snli, "sst5": sst5, "squad": squad}
+DATA = {"ner": ner, "squad": squad}
 WORDS = ["Ida", "ida", "Bell", "bell", "sang", "in", "Roma", "roma", "well", "was", "she", ".", "rain", "where", "far"]
 
 
@@ -98,7 +82,7 @@ def test_the_papers_own_files_fill_the_rows_of_their_tasks(tmp_path, monkeypatch
         for arm in ("baseline", "elmo"):
             record = train(composing.compose([*given, f"arm={arm}"]))
             assert (record.arm, record.variant) == (arm, {"vectors": "glove.6B.50d"}), task
-    (table,) = tables.overview(by_scale(store.read_all(tmp_path / "results")))
+    (table,) = score_tables.overview(by_scale(store.read_all(tmp_path / "results")))
     assert [remark[:4] for remark in table.remarks] == ["N ↑:"]  # of one epoch the last is the best
     assert {row[0] for row in table.rows} == {*DATA}
     page.refresh(tmp_path / "results")
@@ -118,27 +102,21 @@ ELSEWHERE = ["task.data.folder=/a/b", "data_root=/c", "vectors_root=/d", "cache_
 
 
 @pytest.mark.parametrize(
-    ("given", "label"),
+    ("given", "expected"),
     [
         (["scale=paper", *ELSEWHERE], "+ELMo (input)"),
-        (["scale=paper", "task.data.train=/x/mine.txt"], "+ELMo (input)"),
         (["scale=paper", "vectors=glove.6B.50d", *ELSEWHERE], "+ELMo (input; glove.6B.50d vectors)"),
         (["scale=paper", "vectors=glove.6B.50d", "elmo.where=none"], "baseline (glove.6B.50d vectors)"),
         (["scale=paper", "vectors=page", "task.words.path=/x/mine.txt"], "+ELMo (input; mine.txt vectors)"),
-        (["scale=open", "data_root=/c", "vectors=glove.6B.50d"], "+ELMo (input)"),
         (
             ["scale=open", "data_root=/c", "bilm=transformers", "bilm.path=/x/bert-tiny"],
             "+ELMo (input; biLM bert-tiny)",
         ),
-        (
-            ["scale=open", "data_root=/c", "bilm=custom", "bilm.name=mine", "bilm.options=/o"],
-            "+ELMo (input; biLM mine)",
-        ),
     ],
 )
-def test_a_label_names_content_and_no_place_or_python_path(given, label):
+def test_a_label_names_content_and_no_place_or_python_path(given, expected):
     run = composing.run_config(["task=ner", *given])
-    assert run_names.label(run.elmo.where, run.variant) == label
+    assert label(run.elmo.where, run.variant) == expected
 
 
 # Tables of made-up records.
@@ -154,45 +132,25 @@ def arm(where: str, f1: float, vectors: str | None = None, **more):
 
 
 @pytest.mark.usefixtures("first_versions")
-def test_random_vectors_are_a_control_below_the_papers_comparison(tmp_path):
+def test_random_vectors_are_a_control_below_the_papers_comparison():
     scores = {("none", "random"): 50.0, ("input", "random"): 70.0, ("none", None): 65.0, ("input", None): 72.0}
-    save(
-        tmp_path,
-        *(arm(where, f1 + seed, vectors, seed=seed) for (where, vectors), f1 in scores.items() for seed in (1, 2)),
-    )
-    main, control = tables.overview(by_scale(store.read_all(tmp_path)))
+    records = [arm(where, f1 + n, vectors, seed=n) for (where, vectors), f1 in scores.items() for n in (1, 2)]
+    main, control = score_tables.overview(by_scale(records))
     assert [row[2:5] for row in main.rows] == [("glove.6B.50d", "66.50 ± 0.71 (2)", "73.50 ± 0.71 (2)")]
     assert [row[2:5] for row in control.rows] == [("random", "51.50 ± 0.71 (2)", "71.50 ± 0.71 (2)")]
     assert control.title == "all tasks, scale open, without pre-trained word vectors"
-    gains = tables.gains_of(Outcome([*store.read_all(tmp_path)]))
-    assert [row[:2] for row in gains.rows] == [  # no arm beside one with other vectors
+    assert [row[:2] for row in score_tables.gains_of(Outcome(records)).rows] == [  # no arm beside other vectors
         ("+ELMo (input), biLM open", "baseline"),
         ("+ELMo (input; random vectors), biLM open", "baseline (random vectors)"),
     ]
-    page.refresh(tmp_path)
-    first = json.loads((tmp_path / "report.json").read_text())["answer"]
-    assert "+7.00" in json.dumps(first)
-    assert "+20.00" not in json.dumps(first)
-    assert "NER" not in (tmp_path / "figures" / "gains.svg").read_text()
-    assert "+7.00" in (tmp_path / "figures" / "gains.svg").read_text()
-
-
-@pytest.mark.usefixtures("first_versions")
-def test_one_arm_is_shown_and_the_other_named(tmp_path):
-    save(tmp_path, arm("none", 65.0), arm("none", 50.0, "random"), arm("input", 70.0, "random"))
-    main, _ = tables.overview(by_scale(store.read_all(tmp_path)))
-    assert [row[:6] for row in main.rows] == [("ner", "f1", "glove.6B.50d", "65.00 (1)", "", "")]
-    assert main.remarks == ["Not recorded yet: elmo of ner (`make reproduce TASK=... SCALE=open`)."]
-    page.refresh(tmp_path)
-    shown = main.remarks[0].replace("(`", "(<code>").replace("`)", "</code>)")
-    assert shown in (tmp_path / "report.html").read_text()
-    assert main.remarks[0] in page.embedded("\n".join(page.MARKS), [main])
+    (answered,) = answer(by_scale(records)).tables[0].rows
+    assert answered[1] == "+7.00"
 
 
 @pytest.mark.usefixtures("first_versions")
 def test_the_papers_figures_stand_beside_its_comparison_alone(monkeypatch):
-    monkeypatch.setattr(tables, "read_all", lambda *place: [])
-    (table,) = tables.beside([arm("none", 65.0), arm("input", 72.0), arm("input", 7.0, "random")])
+    monkeypatch.setattr(score_tables, "read_all", lambda *place: [])
+    (table,) = score_tables.beside([arm("none", 65.0), arm("input", 72.0), arm("input", 7.0, "random")])
     paper = {"baseline": "90.15", "+ELMo (input)": "92.22 ± 0.1", "gain of +ELMo": "+2.07"}
     assert {row[0]: row[-1] for row in table.rows} == paper | {"+ELMo (input; random vectors)": ""}
     assert table.rows[-1][2] == "+7.00"

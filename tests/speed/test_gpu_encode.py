@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.speed import inputs
+from elmo_bench.speed import measuring
 from tests.bilm.test_bilm import top_layer
 from tests.reference_bilm import PLAIN, SIZES, STRANGE, ReferenceBiLM, near, write_random
 
@@ -52,8 +52,8 @@ def test_gradients_of_a_biLM_that_is_tuned_are_the_cpus(tmp_path, without_tf32):
 def test_layers_of_the_original_size_are_the_cpus(tmp_path):
     options, weights = tmp_path / "options.json", tmp_path / "weights.hdf5"
     torch.manual_seed(0)
-    BiLM(inputs.ORIGINAL).export(options, weights)
-    sentences = inputs.read_sentences(None, 64)[0]
+    BiLM(measuring.ORIGINAL).export(options, weights)
+    sentences = measuring.read_sentences(None, 64)[0]
     ours, theirs = (BiLM.from_files(options, weights).to(device).encode(sentences) for device in ("cuda", "cpu"))
     for a, b in zip(ours, theirs, strict=True):
         near(a.cpu(), b, 1e-4)

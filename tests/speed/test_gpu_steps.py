@@ -18,13 +18,13 @@ from torch.utils.data import DataLoader
 
 from elmo_bench.running.module import BenchModule
 from elmo_bench.running.ranks import Environment
-from elmo_bench.speed import cases
-from elmo_bench.speed.cases import Case, update
+from elmo_bench.speed import steps as task_steps
+from elmo_bench.speed.steps import Case, update
 from tests.gpu import measure, steps
 from tests.gpu.part import amount, choose
 from tests.gpu.steps import loss_of, moved
 
-TASKS = cases.tasks("mini")
+TASKS = task_steps.tasks("mini")
 ROWS = 8  # of a batch
 PLACES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 # How often a GPU may be waited for in a step, copies and averages included: for the mention scores, of which the search
@@ -42,7 +42,7 @@ def case_of(request, data) -> Callable[[str], Case]:
     def make(place: str) -> Case:
         chosen = choose(request.param, torch.device(place), data)
         some = {**chosen, "batches": [rows[:ROWS] for rows in chosen["batches"][:1]]}
-        return Case(some, source=cases.RandomLayers(amount(place).width))
+        return Case(some, source=task_steps.RandomLayers(amount(place).width))
 
     return make
 

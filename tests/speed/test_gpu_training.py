@@ -10,7 +10,7 @@ import torch
 
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.trainer import Trainer
-from elmo_bench.speed.inputs import read_sentences
+from elmo_bench.speed.measuring import read_sentences
 
 PLACES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 OPTIONS = {

@@ -9,18 +9,12 @@ from dataclasses import replace
 
 import pytest
 
-from elmo_bench.commands.run import Sweep
 from elmo_bench.records import store
 from elmo_bench.running.unfinished import start_anew
 from elmo_bench.sweeps import cluster, queued
 from elmo_bench.sweeps.cluster import CANCELLED, RUNS, Attempt, Queued, QueuedRun, first_line, settings
 from elmo_bench.system.errors import UserError
-
-
-def wanted(argv):
-    """What `sweep` is asked for."""
-    command = Sweep.parse(argv)
-    return command.request(str(command.sweep), command.on)
+from tests.sweeps.test_sweep import wanted
 
 
 def test_a_page_and_changes_to_it_say_what_a_cluster_is_asked_for():

@@ -15,6 +15,7 @@ from elmo_bench.commands.train import Train
 from elmo_bench.configuration import composing
 from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
+from elmo_bench.records.times import expected
 from elmo_bench.sweeps import local
 from elmo_bench.sweeps.plan import Plan, plan
 from elmo_bench.sweeps.request import SweepRequest
@@ -180,7 +181,7 @@ def test_what_is_missing_is_run_and_after_kills_at_any_moment_the_records_are_th
     status, out, err = sweep(length)
     took, undisturbed = time.monotonic() - started, records(toy)
     assert (status, len(undisturbed)) == (0, 2), err
-    assert "1 of 2 runs are recorded\n" in out
+    assert "1 of 2 runs are recorded; the others take about " in out
     assert out.splitlines()[-1] == "arms: 2 of 2 runs are recorded", err
     (toy.results / "runs" / "open" / "toy" / f"{min(undisturbed)}.json").unlink()
     _, more, _ = sweep(length)
@@ -213,7 +214,8 @@ def test_what_is_missing_is_run_and_after_kills_at_any_moment_the_records_are_th
         (["+sweep=table2", "task=snil"], "task=snil: there is no such task; did you mean snli?"),
         (["+sweep=table2", "seeds=0"], "seeds=0: should be greater than or equal to 1"),
         (["+sweep=table2", "seed=3"], "give seeds=N"),
-        (["+sweep=table2", "trainer.fast_dev_run=true"], "a smoke run leaves no record for a table"),
+        (["+sweep=table2", "trainer.fast_dev_run=true"], "such a run leaves no record for a table"),
+        (["+sweep=table2", "debug=limit"], "debug=limit: such a run leaves no record for a table"),
         (["+sweep=table2", "elmo.lambda=0.1"], "elmo.lambda=0.1: the sweep table2 sets elmo.lambda in its runs itself"),
         (["+sweep=table2", "-m"], "-m: arguments are written key=value"),
         (["+sweep=ner_loss", "task=srl"], "the sweep ner_loss is for task=ner, not for task=srl"),
@@ -288,6 +290,7 @@ def test_what_a_sweep_costs_is_said_before_it_starts(toy, monkeypatch, capsys):
     assert "6 runs to train; none like them is recorded, so that their time is not known" in capsys.readouterr().out
     own = [fake("none", seed, task="toy", device_seconds=600.0 * seed) for seed in (1, 2, 9)]
     made.records = {str(i): record for i, record in enumerate(own)}
+    monkeypatch.setattr(store, "read_all", lambda *place: [])  # the reference runs, which know how long a start takes
     told = made.cost(made.new)
     assert told.startswith("6 runs to train: about 60 min of training alone (")
     assert "without 3 of which none" in told
@@ -311,6 +314,24 @@ def test_what_runs_need_before_they_train_counts_and_what_is_made_once_only_once
     assert made.cost(made.new).startswith(f"2 runs to train: about {first / 60:.0f} min of computing, preparation incl")
     made.records = {"a": fake("none", 9, task="toy", device_seconds=100.0, preparing={"start": 10.0})}
     assert made.cost(made.new).startswith("2 runs to train: about 4 min of computing, preparation included")
+
+
+def test_a_runs_time_is_in_proportion_to_its_epochs_and_batches(toy):
+    """Of two recorded epochs with ten updates, half of whose seconds were training."""
+    (run, *_) = planned(toy, seeds=1).runs
+    times = {"training_seconds": [1.0, 1.0], "seconds": [2.0, 2.0]}
+    like = fake("none", task="toy", device_seconds=100.0)
+    like = replace(like, epochs=2, updates=10, history=like.history | times)
+    like.config["task"]["fit"] = {"epochs": 2}
+
+    def asked(**changes) -> float:
+        config = run.config.model_copy(deep=True)
+        config.task.fit.epochs, config.task.fit.least_updates = changes.get("epochs", 2), 0
+        config.fraction, config.trainer.limit_batches = changes.get("fraction", 1.0), changes.get("limit")
+        return expected(config, [like])
+
+    assert (asked(), asked(epochs=6), asked(limit=1), asked(limit=0.5), asked(limit=9)) == (100, 300, 60, 75, 100)
+    assert asked(fraction=0.1) == pytest.approx(55)
 
 
 def test_each_run_is_a_process_of_one_run(toy, monkeypatch):

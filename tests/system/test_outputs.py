@@ -48,16 +48,16 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("through", ["", "soft", "hard"])
 @pytest.mark.parametrize("case", CASES)
-def test_an_input_is_refused_as_the_output(folder, case, through, monkeypatch):
+def test_an_input_is_refused_as_the_output(folder, case, through):
     command, arguments, name = CASES[case]
     target = output = folder / name
     if through:
         output = folder.parent / "other"
         os.symlink(target, output) if through == "soft" else os.link(target, output)
     before = target.read_bytes()
-    monkeypatch.setattr("sys.argv", ["elmo-bench", *(each.format(folder) for each in arguments), f"output={output}"])
+    typed = [*(each.format(folder) for each in arguments), f"output={output}"]
     with pytest.raises(UserError, match="is what the command reads .*; give another output"):
-        command.start()
+        command.parse(typed).run()
     assert target.read_bytes() == before
 
 

@@ -31,9 +31,8 @@ def numbers(*values: int) -> np.ndarray:
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
-        ([0, 1], np.uint8), ([True, False], np.uint8), ([256], np.uint16), ([70000, 3], np.uint32),
-        ([-1, 200], np.int16), ([-1, 0], np.int8), ([1.0, 255.0], np.uint8), ([0.5, 1], np.float64), ([], np.uint8),
-        ([1e300], np.float64), ([float("nan")], np.float64),
+        ([True, False], np.uint8), ([70000, 3], np.uint32), ([-1, 200], np.int16), ([1.0, 255.0], np.uint8),
+        ([0.5, 1], np.float64), ([], np.uint8), ([float("nan")], np.float64),
     ],
 )  # fmt: skip
 def test_the_smallest_type_that_holds_all_numbers(values, kind):
@@ -46,13 +45,9 @@ def test_the_smallest_type_that_holds_all_numbers(values, kind):
     ("statistics", "rows", "clusters", "names", "message"),
     [
         ({"right": numbers(1)}, numbers(0, 1), numbers(0, 1), (), r"right of shape \(1,\) for 2 examples"),
-        ({"right": numbers(1, 0)}, numbers(0, 1), numbers(0), (), "clusters of shape"),
-        ({"right": np.ones((2, 1))}, numbers(0, 1), numbers(0, 1), (), "right of shape"),
         ({"right": np.array(["a", "b"])}, numbers(0, 1), numbers(0, 1), (), "right holds <U1"),
-        ({"right": numbers(1, 0)}, numbers(0, 1), np.array([0.0, 1.0]), (), "clusters holds float64"),
         ({"right": np.array([1.0, np.nan])}, numbers(0, 1), numbers(0, 1), (), "not finite"),
         ({"right": numbers(1, 0)}, numbers(0, 1), numbers(1, 0), (), "numbered from 0"),
-        ({"right": numbers(1, 0)}, numbers(0, 1), numbers(0, 2), (), "numbered from 0"),
         ({"right": numbers(1, 0)}, numbers(0, 1), numbers(0, 1), ("a",), "1 names of 2 clusters"),
     ],
 )
@@ -115,23 +110,11 @@ CASES = {
         [{"tags": ["B-X", "B-Y"]}, {"tags": ["O"]}, {"tags": ["B-Y", "B-Y"]}],
         {"tp": [1, 0, 1], "fp": [0, 0, 1], "fn": [1, 0, 1]}, [0, 1, 2], (),
     ),
-    "ner of documents": (
-        NerMetric,
-        [["B-X"], ["O"], ["O"]],
-        [{"tags": ["B-X"], "document": name} for name in ("d2", "d1", "d2")],
-        {"tp": [1, 0, 0], "fp": [0, 0, 0], "fn": [0, 1, 1]}, [0, 1, 0], ("d2", "d1"),
-    ),
     "srl": (
         SrlMetric,
         [frames(("A0", 0, 1), ("V", 1, 2)), frames(("A0", 0, 1)), frames()],
         [proposition("B-A0 B-V", 4), proposition("B-A1 B-V", 4), proposition("B-V B-A1", 9)],
         {"tp": [1, 0, 0], "fp": [0, 1, 0], "fn": [0, 1, 1]}, [0, 0, 1], (),
-    ),
-    "srl of documents": (
-        SrlMetric,
-        [frames(), frames(), frames()],
-        [proposition("B-V", n) | {"document": name} for n, name in ((4, "b"), (5, "a"), (6, "b"))],
-        {"tp": [0, 0, 0], "fp": [0, 0, 0], "fn": [0, 0, 0]}, [0, 1, 0], ("b", "a"),
     ),
     "coref": (
         CorefMetric,
@@ -152,12 +135,6 @@ CASES = {
             {"answers": ["Bell"], "title": "Two"},
         ],
         {"exact_match": [1, 0, 0], "f1": [1, 2 / 3, 0], "questions": [1, 1, 1]}, [0, 0, 1], ("One", "Two"),
-    ),
-    "squad without titles": (
-        SquadMetric,
-        [{"answer": "x"}, {"answer": "x"}, {"answer": "x"}],
-        [{"answers": ["x"], "title": ""}, {"answers": ["x"]}, {"answers": ["y"], "title": ""}],
-        {"exact_match": [1, 1, 0], "f1": [1, 1, 0], "questions": [1, 1, 1]}, [0, 1, 2], (),
     ),
     "snli": (
         SnliMetric,

@@ -87,6 +87,7 @@ def test_a_head_answers_as_the_command_does_and_its_model_is_a_plain_module(tmp_
     assert elmo_bench.load(folder).predict(ROWS[:1]) == answers[:1]
     text = ROWS[-1]["text"]
     assert trained.predict(text) == trained.predict([text]) == trained.predict([{"text": text}])
+    assert trained.predict({"text": text}) == trained.predict(text)
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     assert call(Predict, "task=ner", f"input={source}", f"output={output}")[0] == 0
@@ -148,7 +149,7 @@ def test_a_model_in_train_mode_answers_without_dropout_and_keeps_its_modes():
 @pytest.mark.parametrize(("rows", "told"), [
     ([{"text": "a"}, {"words": ["a"]}], r"rows\[1\]: expected \{.tokens"),
     ([{"text": ""}], r"rows\[0\]: the text has no words"),
-    ([3], r"rows\[0\]: not a JSON object"),
+    ([["Ida", "sang"]], r'rows\[0\]: not a JSON object; expected \{"tokens": \[...\]\} or \{"text"'),
     ("", r"rows\[0\]: the text has no words"),
     ([{"text": "a"}, {"text": "a", "prediction": 3}], r'rows\[1\]: "prediction" is the key of the answer'),
 ])  # fmt: skip

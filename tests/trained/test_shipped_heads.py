@@ -5,9 +5,14 @@ import shutil
 import sys
 
 import pytest
+import pytorch_lightning as pl
 import torch
 
+import elmo_bench
 from elmo_bench.commands.use import ExportHead, Predict
+from elmo_bench.configuration import schema
+from elmo_bench.running.data import Data
+from elmo_bench.running.module import BenchModule
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import sha256
@@ -167,3 +172,22 @@ def test_the_heads_of_the_project_are_whole(card):
     assert saved["bilm_sha256"] == read_sealed(card, "card", "")["bilm"]["sha256"]
     bilm = saved["hyper_parameters"]["config"]["bilm"]
     assert sha256(bilm["weights"]) == saved["bilm_sha256"]
+
+
+def test_lightning_loads_a_checkpoint_tests_it_and_trains_it_without_dev(shelf, tmp_path):
+    """With a Trainer of the user's own, whose checkpoint is loaded in turn."""
+    module = BenchModule.load_from_checkpoint(shelf.checkpoint, weights_only=True, task="toy")
+    reader = elmo_bench.load(shelf.checkpoint, task="toy").reader
+    splits, run = reader.load(), schema.from_plain(module.hparams["config"])
+    options = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
+    trainer = pl.Trainer(max_epochs=1, default_root_dir=tmp_path, **options)
+    trainer.test(module, datamodule=Data(run.task.batch, run.seed, reader, splits), verbose=False)
+    assert module.tested == pytest.approx(shelf.record.metrics["test"])
+    before = module.head.project.weight.clone()
+    del splits["dev"]
+    trainer.fit(module, datamodule=Data(run.task.batch, run.seed, reader, splits))
+    assert module.history[-1]["dev"] == {}
+    assert not torch.equal(module.head.project.weight, before)
+    (theirs,) = tmp_path.rglob("epoch=0*.ckpt")
+    again = BenchModule.load_from_checkpoint(theirs, task="toy")
+    assert torch.equal(again.head.project.weight, module.head.project.weight)

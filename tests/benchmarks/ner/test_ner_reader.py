@@ -8,7 +8,7 @@ import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Sequence, Value
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.text import source
+from elmo_bench.text import hub
 from tasks.ner.reader import NerReader
 
 TRAIN = "Ida\tB-PER\nBell\tI-PER\nsings\tO\nin\tO\nRoma\tB-LOC\n\nroma\tB-LOC\nsings\tO\n\n"
@@ -164,7 +164,7 @@ def test_files_are_never_passed_over_for_the_hub(on_hub):
 
 
 def test_hub_faults_are_one_line(monkeypatch, on_hub):
-    monkeypatch.setattr(source, "hub_answers", lambda: False)
+    monkeypatch.setattr(hub, "_reachable", lambda: False)
     seen = []
 
     def fail(*_, **__):
@@ -178,7 +178,7 @@ def test_hub_faults_are_one_line(monkeypatch, on_hub):
     assert "\n" not in str(error.value)
     assert seen == [True]
     assert before == (huggingface_hub.constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE)
-    monkeypatch.setattr(source, "hub_answers", lambda: True)
+    monkeypatch.setattr(hub, "_reachable", lambda: True)
     with pytest.raises(UserError, match="ConnectionError: Couldn't reach the Hub"):
         NerReader(HUB).load()
     unnamed = Features({"tokens": Sequence(Value("string")), "ner_tags": Sequence(Value("int64"))})

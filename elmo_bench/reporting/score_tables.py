@@ -1,0 +1,349 @@
+"""Tables of records: for each task and scale, for each scale with its tasks side by side, beside the reference runs;
+and of studies of the biLM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+
+from elmo_bench.configuration.keys import flat
+from elmo_bench.configuration.pages import ARMS
+from elmo_bench.configuration.tables import table
+from elmo_bench.records.frame import is_main
+from elmo_bench.records.record import Record
+from elmo_bench.records.store import read_all
+from elmo_bench.records.studies import LONG, SHARED, StudyCell, StudyRecord
+from elmo_bench.records.times import in_time, typical
+from elmo_bench.reporting import gains
+from elmo_bench.reporting.gains import Comparison, Outcome, Scales, by_scale, largest
+from elmo_bench.reporting.groups import (
+    Group,
+    differences,
+    paper_gain,
+    paper_scores,
+    ranges,
+    rising_remark,
+    settings_text,
+    short,
+)
+from elmo_bench.reporting.intervals import interval_text
+from elmo_bench.reporting.section import Number, Section, show
+from elmo_bench.system import places
+
+Row = tuple[str, ...]
+HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "computing a run")
+BESIDE = ("arm", "biLM", "yours: test {m}", "seeds", "reference runs: test {m}", "seeds", "paper")
+CONTEXT = "context (over layer 0)"  # +ELMo less its layer 0
+ALONE = "There is no reference run with these settings."
+REFERENCE = "Reference runs: the project's records with the same settings, mean ± sample standard deviation."
+SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", CONTEXT, "the paper")
+
+OVERLAP = (
+    "The biLM's text has 13 running words in common with {dev} sentences of dev, and {test} of test. It flatters dev "
+    "scores with this biLM and the epochs that they chose; no verdict on a finding rests on them."
+)
+CHANCE = 1.0  # percent of the longer sentences of dev: what is below it comes about by chance
+Overlaps = Mapping[tuple[str, str], Sequence[str]]  # sentences about them, by scale and task
+
+
+def sections(records: Iterable[Record]) -> list[Section]:
+    """For every task and scale that has records the scores and the gains: real data first, mini last."""
+    return [part for here in by_scale(records).values() for each in here for part in sections_of(each, {})]
+
+
+def sections_of(outcome: Outcome, overlaps: Overlaps) -> list[Section]:
+    """The scores of one task at one scale and, with a baseline to compare with, its gains."""
+    return [scores(outcome, overlaps), *([gains_of(outcome)] if outcome.comparisons else [])]
+
+
+def scores(outcome: Outcome, overlaps: Overlaps) -> Section:
+    """The scores of one task at one scale, a row for each arm, with remarks below."""
+    rows, details, records = [], [], outcome.records
+    for group in outcome.groups:
+        first = group.first
+        means = {place: [f"{mean:.2f}" for mean in group.weights(place)] for place in first.layer_weights}
+        rows.append(
+            (
+                group.name,
+                first.bilm_name or "-",
+                Number(group.seeds, group.runs(*map("{:.2f}".format, group.scores()))),
+                group.mean("dev"),
+                group.mean(),
+                _paper_score(first, outcome.metric),
+                ", ".join(f"{place}: {' '.join(each)}; {gamma}" for place, (*each, gamma) in means.items()),
+                in_time(typical(group.records)),
+            )
+        )
+        others = [f"{name} {group.mean('test', name)}" for name in first.metrics["test"] if name != outcome.metric]
+        peak = max(record.peak_memory_mib or 0 for record in group.records)
+        figures = [f"test {', '.join(others)}"] * bool(others) + [f"peak memory {peak:,} MiB"] * bool(peak)
+        if figures:
+            name = f"{group.name}, biLM {first.bilm_name}" if first.bilm_name else group.name
+            details.append(f"{name}: {'; '.join(figures)}.")
+    machines = {(m.get("gpu") or m["cpu"], m["cores"], m["threads"], m["accelerator"])
+                for m in (record.machine for record in records)}  # fmt: skip
+    listed = [f"{name} ({cores} cores, {threads} threads, {kind})"
+              for name, cores, threads, kind in sorted(machines, key=str)]  # fmt: skip
+    dirty = sum(bool(record.dirty) for record in records)
+    changed = f" {dirty} of {len(records)} runs: code with uncommitted changes." if dirty else ""
+    remarks = [*overlaps.get((outcome.scale, outcome.task), []), *rising_remark(rows), *details]
+    return Section(
+        f"{outcome.task}, scale {outcome.scale}",
+        outcome.note,
+        tuple(cell.format(m=outcome.metric) for cell in HEADER),
+        rows,
+        [*remarks, f"Machine: {'; '.join(listed)}.{changed}"],
+    )
+
+
+def _paper_score(record: Record, metric: str) -> str:
+    """The paper's figure, for the paper's comparison only."""
+    figure = paper_scores(record, metric)[record.has_elmo]
+    if figure is None or not is_main(record):
+        return ""
+    deviation = record.paper.get("elmo_deviation") if record.has_elmo else None
+    return f"{figure}" + ("" if deviation is None else f" ± {deviation}")
+
+
+def overlaps_of(studies: Iterable[StudyRecord]) -> Overlaps:
+    """What the biLM has read of dev, if it is more than chance, by the records of `elmo-bench analysis.overlap`."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for study in (study for study in studies if study.study == "overlap"):
+        known = {(cell.source, cell.split, cell.quantity): int(cell.value) for cell in study.cells}
+        for task in dict.fromkeys(cell.source for cell in study.cells):
+            counts = {split: (known.get((task, split, SHARED), 0), known.get((task, split, LONG), 0))
+                      for split in ("dev", "test")}  # fmt: skip
+            shared, long = counts["dev"]
+            if 100 * shared > CHANCE * long:
+                texts = {split: "{:,} of the {:,} longer".format(*both) for split, both in counts.items()}
+                found.setdefault((study.scale, task), []).append(OVERLAP.format(**texts))
+    return found
+
+
+# The gains of a task: arms with ELMo over baselines, with intervals and tests.
+
+GAINS = ("arm", "over", "seeds", "dev {m}", "test {m}", "p", "power", "clusters")
+GAINS_NOTE = "In percent points, with 95 % intervals."
+
+
+def gains_of(outcome: Outcome) -> Section:
+    """The gains of a task at one scale, with remarks on what an arm changes besides ELMo, on what intervals leave out
+    (each limit once, with its rows from 1), and on clusters of examples that carry much of a gain."""
+    rows, remarks, notes, carried = [], [], {}, []
+    for i, each in enumerate(outcome.comparisons, start=1):
+        test, sizes, arms = each.test, each.test.seeds, (each.treated, each.control)
+        found = gains.of_models(*arms)
+        known = ", ".join(gains.p_text(p, "-") for p in found)
+        fold = [f"p of these two models, seed by seed, over the test examples alone: {known}"] * any(
+            p is not None for p in found
+        )
+        rows.append(
+            (
+                f"{each.treated.name}, biLM {each.treated.first.bilm_name}",
+                each.control.name,
+                str(sizes[0]) if sizes[0] == sizes[1] else f"{sizes[0]}, {sizes[1]}",
+                str(each.dev),
+                Number(str(test), [run for arm in arms for run in arm.runs()], fold=fold),
+                gains.p_text(test.p, "-"),
+                "" if test.p is None or test.spread is None else f"{test.spread.least:.2f}",
+                test.clusters,
+            )
+        )
+        ours, _ = differences([flat(arm.first.settings) for arm in arms])
+        others = {k: value for k, value in ours.items() if k.split(".")[0] not in ("elmo", "bilm", "vectors", "seed")}
+        if changed := ", ".join(settings_text(others)):
+            remarks.append(f"{rows[-1][0]}, against the {each.control.name}: besides ELMo, it has {changed}.")
+        if test.note:
+            notes.setdefault(test.note, []).append(i)
+        if test.carried:
+            carried.append(f"Row {i}, of {test.clusters}: {test.carried}.")
+    every = "All intervals" if len(rows) > 1 else "The interval"
+    for note, numbers in notes.items():
+        some = f"Row{'s' * (len(numbers) > 1)} {ranges(numbers)}"
+        remarks.append(f"{every if len(numbers) == len(rows) else some}: {note}.")
+    paper = paper_gain(outcome.records[0])
+    seeds = sorted({(min(each.test.seeds), max(each.test.seeds)) for each in outcome.comparisons})
+    theirs = [f"The paper's gain: {paper}."] if paper else []
+    header = tuple(cell.format(m=outcome.metric) for cell in GAINS)
+    title = f"{outcome.task}, scale {outcome.scale}: gains of ELMo"
+    return Section(title, GAINS_NOTE, header, rows, [*remarks, *carried, *theirs, *map(gains.shown_by, seeds)])
+
+
+# The tasks of a scale side by side.
+
+NO_CONTEXT = (
+    "+ELMo is not shown to be better than its layer without context (`elmo.layers=0`): {}. What it gains there over "
+    "the baseline is not shown to come from context."
+)
+CONTROL = (
+    "Control (`vectors=random`): word vectors in both models are random at first and trained with the task. Here ELMo "
+    "also replaces pre-trained word vectors, which the paper's comparison does not ask of it."
+)
+
+
+def overview(scales: Scales) -> list[Section]:
+    """For each scale the paper's comparison, and the same without pre-trained word vectors.
+
+    They have no column of context where nothing is known of it.
+    """
+    found, at = [], SIDE_BY_SIDE.index(CONTEXT)
+    for (scale, here), random in product(scales.items(), (False, True)):
+        title, note = f"all tasks, scale {scale}", CONTROL if random else here[0].note
+        rows = [row for each in here for row in _side_by_side(each, random)]
+        header, rising = SIDE_BY_SIDE, rising_remark(rows)
+        remarks = [] if random else [*context_remark([each.main for each in here if each.main]), *not_recorded(here)]
+        if not any(row[at] for row in rows):
+            header, *rows = ((*row[:at], *row[at + 1 :]) for row in (header, *rows))
+        if rows or not random:
+            title += ", without pre-trained word vectors" * random
+            found.append(Section(title, note, header, rows, [*remarks, *rising]))
+    return found
+
+
+def context_remark(mains: Sequence[Comparison]) -> list[str]:
+    """Where +ELMo is not shown to be better than its layer without context, if it is compared with it anywhere."""
+    unclear = [each for each in mains if each.context and each.context.verdict != "clear"]
+    listed = "; ".join(f"{each.title} {each.context}, {each.context and each.context.verdict}" for each in unclear)
+    return [NO_CONTEXT.format(listed)] if unclear else []
+
+
+def not_recorded(tasks: Sequence[Outcome]) -> list[str]:
+    """A line on what is missing of the paper's comparison, for the tasks of one scale; nothing if it is complete."""
+    recorded = {(each.task, record.arm) for each in tasks for record in each.records if is_main(record)}
+    by_arm = {arm: [each.task for each in tasks if (each.task, arm) not in recorded] for arm in ARMS}
+    missing = [f"{arm} of {', '.join(names)}" for arm, names in by_arm.items() if names]
+    command = f"make reproduce TASK=... SCALE={tasks[0].scale}"
+    return [f"Not recorded yet: {'; '.join(missing)} (`{command}`)."] if missing else []
+
+
+def _side_by_side(outcome: Outcome, random: bool) -> list[Row]:
+    """The rows of one task at one scale: every biLM beside the baseline with the same word vectors and data.
+
+    A row names how it differs from the others in biLM, data and files of vectors of one name; and a biLM and data that
+    are not the scale's own.
+    """
+
+    def inputs(group: Group) -> Row:
+        return group.first.vectors, *group.first.inputs
+
+    here = [group for group in outcome.groups if is_main(group.first, random)]
+    baselines = largest([group for group in here if not group.first.has_elmo], inputs)
+    elmos = [group for group in here if group.first.has_elmo]
+    elmos = largest(elmos, lambda group: (inputs(group), group.first.bilm_name, group.first.weights))
+    pairs = [(baselines.get(alike), elmo) for (alike, *_), elmo in elmos.items()]
+    pairs += [(group, None) for each, group in baselines.items() if each not in {alike for alike, *_ in elmos}]
+    runs = [next(filter(None, pair)).first for pair in pairs]
+    own, data = {run.config["scale"].get("bilm") or run.scale for run in runs}, {run.data_sha256 for run in runs}
+    bilms, weights = ({getattr(elmo.first, key) for elmo in elmos.values()} for key in ("bilm_name", "weights"))
+    files = {(run.vectors, *run.vector_files) for run in runs}
+    before, after = paper_scores(outcome.records[0], outcome.metric)
+    paper = "" if before is None or after is None else f"{before}, {after}: {after - before:+.2f}"
+    rows = []
+    for (baseline, elmo), run in zip(pairs, runs, strict=True):
+        marks = [f"biLM {elmo.first.bilm_name}"] if elmo and len(bilms | own) > 1 else []
+        if elmo and elmo.first.weights and len(weights) > len(bilms):
+            marks.append(f"biLM {short(elmo.first.weights)}")
+        if len(files) > len({name for name, *_ in files}):
+            marks += [f"vectors {short(file)}" for file in run.vector_files[:1]]
+        named = [*run.own_data.values(), *([short(run.data_sha256)] if len(data) > 1 else [])]
+        marks += [f"data {', '.join(named)}"] if named else []
+        task = outcome.task + (f" ({'; '.join(marks)})" if marks else "")
+        arms = (each and f"{each.mean()} ({len(each.records)}{each.rising})" for each in (baseline, elmo))
+        found = next((each for each in outcome.comparisons if (each.control, each.treated) == (baseline, elmo)), None)
+        shown = (*arms, found and found.test, found and found.context)
+        rows.append((task, outcome.metric, run.vectors, *(str(each or "") for each in shown), paper))
+    return rows
+
+
+# A user's own results beside the reference runs and the paper, arm by arm.
+
+
+def beside(records: Iterable[Record]) -> list[Section]:
+    """For every task and scale of a user's records, a table of the arms, and below them the gain of +ELMo and the part
+    of it that is context."""
+    return [_beside(each) for here in by_scale(records).values() for each in here]
+
+
+def _beside(own: Outcome) -> Section:
+    reference, metric, rows = read_all(places.RECORDED, own.scale, own.task), own.metric, []
+    theirs = sorted(reference, key=lambda record: record.seed)
+    groups = sorted(own.groups, key=lambda group: (group.first.has_elmo, group.name))
+    for group in groups:
+        first, other = (
+            group.first,
+            Group([record for record in theirs if record.group == group.first.group], "", (), metric),
+        )
+        recorded = [other.mean(), other.seeds] if other.records else ["", ""]
+        bilm, paper = first.bilm_name or "-", _paper_score(first, metric)
+        rows.append((group.name, bilm, group.mean(), group.seeds, *recorded, paper))
+    alike = {group.first.group for group in groups}
+    remarks = [] if alike & {record.group for record in theirs} else [ALONE]
+    if main := own.main:
+        arms = [arm.first.group for arm in (main.treated, main.control)]
+        every = Outcome(reference).comparisons if reference else []  # of all runs, so that intervals are the report's
+        same = next((each for each in every if [each.treated.first.group, each.control.first.group] == arms), None)
+        gained, context = [main.test, same and same.test], [main.context, same and same.context]
+        shown = [("gain of +ELMo", gained, paper_gain(main.treated.first))]
+        for name, found, figure in [*shown, (CONTEXT, context, "")] if any(context) else shown:
+            # an interval only where both arms have several seeds
+            sure = [each if each is None or min(each.seeds) > 1 else each._replace(spread=None) for each in found]
+            ours, others = (str(each or "") for each in sure)
+            rows.append((name, "", ours, "", others, "", figure))
+    title = f"{own.task}, scale {own.scale}: your runs, the reference runs and the paper"
+    header = tuple(cell.format(m=metric) for cell in BESIDE)
+    return Section(title, REFERENCE, header, rows, [*remarks, *rising_remark(rows)], shown=True)
+
+
+# Studies of the biLM, Tables 4 to 7.
+
+
+def of_study(record: StudyRecord) -> Section:
+    """A row for each source, split and layer; a column for each quantity, and one for the paper's figures of it.
+
+    Tasks are in the paper's order, other sources in the order of the study.
+    """
+    rows, columns = dict[str, dict[str, str]](), dict[str, None]()
+    for cell in record.cells:
+        minus = "" if cell.minus is None else f" minus layer {cell.minus}"
+        layer = "" if cell.layer is None else f"layer {cell.layer}{minus}"
+        row = rows.setdefault(", ".join(filter(None, [cell.source, cell.split, layer])), {})
+        row[cell.quantity], theirs = _number(cell), f"{cell.quantity}, the paper"
+        columns |= {cell.quantity: None, theirs: None}
+        if cell.paper is not None:
+            row[theirs] = f"{cell.paper:{'+' if minus else ''}.4g}"
+    header = [column for column in columns if any(column in row for row in rows.values())]
+    remarks = [difference_text(cell) for cell in record.cells if cell.minus is not None]
+    order = [*table("table1").paper]
+    names = sorted(rows, key=lambda name: [*order, task := name.partition(",")[0]].index(task))
+    found = [(name, *(rows[name].get(column, "") for column in header)) for name in names]
+    return Section(record.title, record.note, ("", *header), found, remarks)
+
+
+def _number(cell: StudyCell) -> str:
+    """ "93.42 [93.01, 93.83]", a difference with its sign, "1,958", "3 of 10"; a text as it is."""
+    if cell.text:
+        return cell.text
+    if isinstance(cell.value, int):
+        return f"{cell.value:,}" + ("" if cell.n is None else f" of {cell.n:,}")
+    form = "{:.2f}" if cell.minus is None else "{:+.2f}"
+    interval = None if cell.low is None or cell.high is None else (cell.low, cell.high)
+    return form.format(cell.value) + (f" [{interval_text(interval, form, ', ')}]" if interval else "")
+
+
+def difference_text(cell: StudyCell) -> str:
+    """Which of two layers is better, if the interval of their difference shows it, and which is in the paper."""
+    upper, lower = f"layer {cell.layer}", f"layer {cell.minus}"
+    if cell.low is None or cell.high is None or cell.low <= 0 <= cell.high:
+        result = "no layer is shown to be better"
+    else:
+        result = f"{upper} is better than {lower}" if cell.low > 0 else f"{lower} is better than {upper}"
+    paper = "" if cell.paper is None else f"; in the paper {upper if cell.paper > 0 else lower} is"
+    measured = ", ".join(filter(None, [f"{upper} minus {lower}: {_number(cell)}", cell.behind]))
+    return f"{cell.source}, {cell.quantity}: {result} ({measured}){paper}."
+
+
+def show_study(record: StudyRecord, results_root: str | None = None) -> None:
+    """Prints the table of a study, and where its record is if it has one."""
+    show([of_study(record)])
+    if results_root is not None:
+        print(f"record: {record.place(results_root)}")

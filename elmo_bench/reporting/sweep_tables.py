@@ -1,0 +1,357 @@
+"""The table of a sweep as the paper prints it, our figures beside the paper's; its file is tables/<sweep>.<scale>.md.
+
+Its cells are the groups of runs of each row and column, found by their settings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Mapping, Sequence
+from itertools import combinations, compress, product
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from elmo_bench.configuration import pages, tables
+from elmo_bench.configuration.tables import Column, Setting, in_order
+from elmo_bench.records.frame import fits, in_words, is_context_control, normal
+from elmo_bench.records.record import Record
+from elmo_bench.records.times import COMPUTING, in_time, typical
+from elmo_bench.reporting.gains import Scales, by_scale, gain, p_text
+from elmo_bench.reporting.groups import Group, rising_remark, weight
+from elmo_bench.reporting.section import Number, Section, page
+from elmo_bench.sweeps import request as sweeps
+from elmo_bench.sweeps.request import SweepRequest
+from elmo_bench.system.storage.files import write_text
+
+if TYPE_CHECKING:
+    from elmo_bench.sweeps.plan import Plan
+
+Row = tuple[str, ...]
+Pair = tuple[Column, Column]  # a row and a column
+MISSING, IMPOSSIBLE = "missing", "–"
+ONE_ROW = [Column(of={})]
+FIRST = "table1"  # whose runs are in other tables, too
+
+
+class Cell(NamedTuple):
+    """The runs of one row and column for a task.
+
+    Attributes:
+        row, column: their titles.
+        group: the recorded runs, of all seeds; None if there are none.
+        missing: the seeds asked for that have no record.
+        impossible: whether no run is asked for: the data do not fill a batch, or only what is recorded is shown.
+    """
+
+    task: str
+    row: str
+    column: str
+    group: Group | None
+    missing: Sequence[int]
+    impossible: bool
+
+
+class Content(NamedTuple):
+    """The content of a table.
+
+    Attributes:
+        columns: those that are shown.
+        cells: by task, in the paper's order, then by row and column.
+        metrics: by task, the one that is shown.
+        note: a description of the scale, and which data are the user's.
+    """
+
+    request: SweepRequest
+    columns: Sequence[Column]
+    cells: Sequence[Cell]
+    metrics: Mapping[str, str]
+    note: str
+
+    @property
+    def name(self) -> str:
+        """The path of its file below the folder of results; overrides on which results depend are part of it."""
+        request = self.request
+        parts = [request.sweep, request.scale, *(re.sub(r"[^\w.=+-]+", "_", change) for change in request.changes)]
+        return f"tables/{'.'.join(parts)[:120]}.md"
+
+    @property
+    def groups(self) -> list[tuple[Cell, Group]]:
+        """The cells that have runs."""
+        return [(cell, cell.group) for cell in self.cells if cell.group]
+
+
+def content(request: SweepRequest, scales: Scales, asked: Mapping[str, Container[str]] | None = None) -> Content | None:
+    """The table of a sweep at its scale, for the tasks asked for and all others that have runs of their own in it.
+
+    Args:
+        scales: the runs of every task and scale.
+        asked: by task the groups that the sweep asks for, which alone are shown; of other tasks, those of its settings.
+
+    Returns:
+        None if there is no such task.
+    """
+    here = {outcome.task: outcome for outcome in scales.get(request.scale, ())}
+    axes, seeds, cells = _axes(request), request.all_seeds, []
+    for task in in_order({*request.tasks, *(() if request.has_files else here)}):
+        among = here[task].groups if task in here else []
+        if asked and task in asked:
+            among = [each for each in among if each.first.group in asked[task] or is_context_control(each.first)]
+        found = _cells(task, request.setting(task), seeds, axes, among)
+        own = (request.sweep == FIRST or cell.group.first.variant for cell in found if cell.group)
+        if task in request.tasks or any(own):
+            cells += found
+    if not cells:
+        return None
+    groups = [cell.group for cell in cells if cell.group]
+    own = dict.fromkeys(f"{run.task}: {', '.join(run.own_data.values())}"
+                        for group in groups for run in group.records if run.own_data)  # fmt: skip
+    note = [outcome.note for outcome in here.values()][:1]
+    note += [f"These runs have other data: {'; '.join(own)}."] if own else []
+    there = {cell.column for cell in cells if cell.group}
+    columns = [each for each in axes[1] if not each.recorded or there >= {*(each.gain or [each.title])}]
+    metrics = {task: outcome.metric for task, outcome in here.items()}
+    return Content(request, columns, cells, metrics, " ".join(note))
+
+
+def _cells(
+    task: str, changes: Setting, seeds: Sequence[int], axes: Sequence[Sequence[Column]], among: Sequence[Group]
+) -> list[Cell]:
+    """The cells of a task: for each, of the groups that fit it and compare with those of other cells, the first by
+    `weight`.
+
+    Groups compare that have the same data, and the same files of a biLM or of word vectors that has one name.
+    """
+    full = next((each.first for each in among if each.first.fraction == 1), None)
+    pairs = [(row, column, changes | row.of | column.of) for row, column in product(*axes) if column.of is not None]
+    fitting = [[each for each in among if fits(each.first, setting)] for *_, setting in pairs]
+    kept, files = [], {}
+    for group in sorted({each for found in fitting for each in found}, key=weight, reverse=True):
+        ours = _files(group.first)
+        if all(files.get(kind, value) == value for kind, value in ours.items()):
+            kept.append(group)
+            files |= ours
+    cells = []
+    for (row, column, setting), found in zip(pairs, fitting, strict=True):
+        group = next((each for each in kept if each in found), None)
+        too_few = group is None and full is not None and not full.fills_batch(setting.get("fraction", 1))
+        impossible, there = column.recorded or too_few, {record.seed for record in group.records} if group else ()
+        missing = [seed for seed in seeds if not impossible and seed not in there]
+        cells.append(Cell(task, row.title, column.title, group, missing, impossible))
+    return cells
+
+
+def _files(run: Record) -> dict[Any, Any]:
+    """The digests of a run's files. The keys hold the names of the files and all changes of the variant that concern
+    them: files with equal keys must be the same in runs that are compared."""
+    found = [
+        ("data", ("scale", "task.data", "task.reader"), run.data_sha256),
+        (run.vectors, ("vectors",), run.vector_files),
+        (run.bilm_name, ("bilm",), run.weights),
+    ]
+    return {
+        (name, keys, *(f"{key}={value}" for key, value in run.variant.items() if key.startswith(keys))): digest
+        for name, keys, digest in found
+        if digest
+    }
+
+
+def _axes(request: SweepRequest) -> tuple[list[Column], list[Column]]:
+    """The rows and columns of the page, and one for each further setting that the sweep has or was given.
+
+    With overrides, those that have none of the sweep's runs are left out, and so are columns of ELMo whose runs became
+    baselines. A gain, or the paper's own column, is shown where the columns that it compares are.
+    """
+    listed, scale = (request.table.rows or ONE_ROW, request.table.columns), request.scale
+    changes, given = {}, sweeps.settings(request.sweep, scale, request.instead)
+    if request.changes and request.tasks:
+        changes = request.setting(request.tasks[0])
+        points = sweeps.points(request.sweep, [f"scale={scale}"], [1], request.instead)
+        given = [normal(changes | sweeps.recorded_setting(each, request.tasks[0], scale), scale) for each in points]
+
+    def setting(pair: Pair, changes: Setting = changes) -> Setting:
+        return normal(changes | pair[0].of | pair[1].of, scale)
+
+    pairs = [pair for pair in product(*listed) if pair[1].of is not None]
+    if changes or request.instead:
+        pairs = [
+            each for each in pairs
+            if setting(each) in given and setting(each).get("arm") == setting(each, {}).get("arm")
+        ]  # fmt: skip
+    known = [*map(setting, pairs)]
+    for each in given:
+        if each not in known:
+            known.append(each)
+            own = {key: value for key, value in each.items() if key not in changes or changes[key] != value}
+            pairs.append(_new(own or each, listed, scale))
+    shown = []
+    for of_page, among in zip(listed, zip(*pairs, strict=True), strict=True):
+        there = {each.title: each for each in among}
+        kept = [each for each in of_page if there.keys() >= {*(each.gain if each.of is None else [each.title])}]
+        shown.append([*kept, *(each for each in there.values() if all(each is not one for one in of_page))])
+    return shown[0], shown[1]
+
+
+def _new(setting: Setting, listed: tuple[Sequence[Column], Sequence[Column]], scale: str) -> Pair:
+    """A row and a column for a setting that has none: the page's that covers most of it, and one for what remains."""
+    rows, _ = listed
+    if rows is ONE_ROW:
+        return ONE_ROW[0], Column(title=in_words(setting), of=setting)
+    known = [(one, normal(one.of, scale)) for axis in listed for one in axis if one.of is not None]
+    fitting = [(one, covered) for one, covered in known if covered.items() <= setting.items()]
+    nearest, covered = max(fitting, key=lambda each: len(each[1]), default=(rows[0], {}))
+    remaining = {key: value for key, value in setting.items() if key not in covered}
+    other = Column(title=in_words(remaining), of=remaining)
+    return (nearest, other) if any(nearest is row for row in rows) else (other, nearest)
+
+
+# The table.
+
+
+def sections(content: Content) -> list[Section]:
+    """The table of a sweep and the tables below it."""
+    request, table = content.request, content.request.table
+    title = f"{table.title}, scale {request.scale}"
+    seen = dict.fromkeys((cell.task, group.first.bilm_name) for cell, group in content.groups if group.first.has_seen)
+    unfair = [
+        f"{MARK} {pages.title(task)}: {name} was trained on data of this task; its figures here are no evidence."
+        for task, name in seen
+    ]
+    weighted, seeds = weights(content), len(request.all_seeds)
+    header, rows = weighted if table.shows == "weights" else _scores(content)
+    changed = f"All runs with {' '.join(request.changes)}." if request.changes else ""
+    remarks = [*unfair, *rising_remark(rows)]
+    for task in dict.fromkeys(cell.task for cell in content.cells):
+        cells = [cell for cell in content.cells if cell.task == task]
+        total = seeds * sum(not cell.impossible for cell in cells)
+        if missing := sum(len(cell.missing) for cell in cells):
+            remarks.append(f"{task}: {missing} of {total} runs are missing: {request.command(task)}")
+    found = [Section(title, " ".join(filter(None, [table.note, content.note, changed])), header, rows, remarks)]
+    return [*found, *(_of_sources(content, title, unfair, weighted) if table.over else [])]
+
+
+def _scores(content: Content) -> tuple[Row, list[Row]]:
+    """The header, and for each task the paper's row and ours."""
+    request, table, rows = content.request, content.request.table, []
+    by_row: dict[Row, dict[str, Cell]] = {}
+    for cell in content.cells:
+        by_row.setdefault((cell.task, cell.row), {})[cell.column] = cell
+    for task, row in by_row:
+        title = ", ".join(filter(None, (pages.title(task), content.metrics.get(task))))
+        if (theirs := table.paper.get(task)) and title not in {known for known, *_ in rows}:
+            figures = dict(zip((column.title for column in table.columns), theirs, strict=False))
+            rows.append((title, "", "the paper", *(figures.get(column.title, "") for column in content.columns)))
+        ours = (_number(content, by_row[task, row], column) for column in content.columns)
+        rows.append((title, row, f"ours, {request.scale}", *ours))
+    kept = (True, bool(table.rows), bool(table.paper))  # the heads of a row: task, setting, whose figures they are
+    header = (*compress(("task", "", ""), kept), *(column.title or table.split for column in content.columns))
+    return header, [(*compress(row[:3], kept), *row[3:]) for row in rows]
+
+
+def _number(content: Content, row: Mapping[str, Cell], column: Column) -> Number:
+    """Mean, deviation and number of seeds; or a gain: with its interval, or with the share of the error removed."""
+    cells = [row[title] for title in column.gain or [column.title] if title in row]
+    split, found = content.request.table.split, [cell.group for cell in cells if cell.group]
+    if not cells and not column.gain:
+        text = ""
+    elif len(found) < (2 if column.gain else 1):
+        text = IMPOSSIBLE if (column.recorded if column.gain else cells[0].impossible) else MISSING
+    elif not column.gain:
+        (group,), missing = found, f"; {len(cells[0].missing)} missing" if cells[0].missing else ""
+        text = f"{group.mean(split)} ({len(group.records)}{missing}{group.rising})"
+    elif column.interval:
+        text = str(gain(found[1], found[0], split))
+    else:
+        before, after = (fmean(each.scores(split)) for each in found)
+        share = "" if before >= 100 else f" / {100 * (after - before) / (100 - before):.1f} %"
+        text = f"{after - before:.2f}{share}"
+    return Number(text + _mark(*found), [run for group in found for run in group.runs()])
+
+
+# Below the table of sources of context: the gains of each over the others, its layers' weights, and what it costs.
+
+GAINS = ("task", "source", "over", "dev", "test", "p")
+GAINS_NOTE = "In percent points, with 95 % intervals over seeds and test examples; p is of the interval on test."
+WEIGHTS_NOTE = (
+    "s_j and γ at the selected epoch, mean over the seeds; ▼ below an even share, ▲ above twice that. Layer 0 has no "
+    "context: a biLM's is of characters, a Transformer's of embeddings."
+)
+COST = ("task", "source", "its parameters", "layers", "stored, bytes a token", "computing a run", "peak memory")
+COST_NOTE = (
+    "Means over the seeds. The first run of a task on a machine computes and stores the layers of all its words. Peak "
+    "memory includes the pages of stored layers that are mapped, which the system takes back when it needs them. "
+    f"{COMPUTING}"
+)
+MARK = "†"  # no evidence
+
+
+def _mark(*found: Group) -> str:
+    """The mark behind a number that is no evidence."""
+    return f" {MARK}" if any(group.first.has_seen for group in found) else ""
+
+
+def _of_sources(content: Content, title: str, unfair: Sequence[str], weighted: tuple[Row, list[Row]]) -> list[Section]:
+    """The gain of each source over each earlier one that the table names in `over`, the weights of its layers, its
+    cost."""
+    gains, costs = [], []
+    for (over, less), (source, more) in combinations(content.groups, 2):
+        if over.task == source.task and over.column in content.request.table.over:
+            dev, test = (f"{gain(more, less, split)}{_mark(more, less)}" for split in ("dev", "test"))
+            runs, p = [*more.runs(), *less.runs()], p_text(gain(more, less).p)
+            gains.append((pages.title(source.task), source.column, over.column, dev, Number(test, runs), p))
+    for cell, group in content.groups:
+        layers = next((str(len(each[0])) for each in group.first.layer_weights.values()), "")
+        known = {key: f"{value:,}" for record in group.records for key, value in record.bilm.items()
+                 if value and key in ("parameters", "token_bytes")}  # fmt: skip
+        sizes = known.get("parameters", ""), layers, known.get("token_bytes", "")
+        time, memory = in_time(typical(group.records)), group.mean_of("peak_memory_mib", "{:,.0f} MiB")
+        costs.append((pages.title(cell.task), cell.column, *sizes, time, memory))
+    return [
+        Section(f"{title}: gains", GAINS_NOTE, GAINS, gains, unfair),
+        Section(f"{title}: weights of the layers", WEIGHTS_NOTE, *weighted),
+        Section(f"{title}: cost", COST_NOTE, COST, costs),
+    ]
+
+
+def weights(content: Content) -> tuple[Row, list[Row]]:
+    """The paper's Figure 2 as a table: the header, and a row for each place where ELMo enters.
+
+    They have the mean s_j and γ over the seeds, at the selected epoch.
+    """
+    places = [place for _, group in content.groups for place in group.first.layer_weights.values()]
+    layers, found = max((len(place[0]) for place in places), default=0), []
+    several = len({cell.column for cell in content.cells}) > 1
+    for cell in content.cells:
+        name = pages.title(cell.task) + (f", {cell.column}" if several else "")
+        if cell.group is None:
+            found.append((name, MISSING, *[""] * (layers + 2)))
+            continue
+        for place in cell.group.first.layer_weights:
+            *each, gamma = cell.group.weights(place)
+            even = 1 / len(each)  # the paper shades weights below 1/3, and above twice that
+            marked = [f"{weight:.2f}{' ▼' if weight < even else ' ▲' if weight > 2 * even else ''}" for weight in each]
+            marked += [""] * (layers - len(each))
+            found.append((name, place, *marked, f"{gamma:.2f}", f"{len(cell.group.records)}"))
+    return ("task", "ELMo at", *(f"s_{j}" for j in range(layers)), "γ", "seeds"), found
+
+
+# The file.
+
+
+def write(plan: Plan) -> Content:
+    """Writes the table of a sweep, for the tasks asked for and others that have runs of their own in it."""
+    found = content(plan.request, by_scale(plan.records.values()), plan.asked)
+    assert found is not None  # the tasks asked for are in it
+    write_text(Path(plan.config.results_root) / found.name, markdown(sections(found)))
+    return found
+
+
+def of_scales(scales: Scales) -> dict[str, Content]:
+    """Every sweep at every scale where a task has runs of its own in it, by the path of the file of its table."""
+    found = (content(SweepRequest(sweep, [], scale), scales) for sweep in tables.sweeps() for scale in sorted(scales))
+    return {each.name: each for each in found if each}
+
+
+def markdown(sections: Sequence[Section]) -> str:
+    """The page of a table and those below it."""
+    return page(sections[0].markdown(level=1), *sections[1:])
