@@ -188,7 +188,10 @@ def test_predictions_are_json_as_of_each_row_alone_and_the_metric_takes_them(tas
 
 def test_a_batch_has_gold_labels_where_all_rows_have_them(task, loaded):
     _, reader, splits = loaded
-    raw = reader.from_text(**importlib.import_module(f"tasks.{task}").EXAMPLES[0])
+    examples = getattr(importlib.import_module(f"tasks.{task}"), "EXAMPLES", None)
+    if examples is None:
+        pytest.skip(f"{task} has no examples of its input")
+    raw = reader.from_text(**examples[0])
     row, features = splits["train"][0], reader.collate([raw]).labels.keys()
     assert reader.collate([row, raw]).labels.keys() == features < reader.collate([row]).labels.keys()
 
