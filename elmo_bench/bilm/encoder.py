@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from elmo_bench.bilm.options import Options
 from elmo_bench.nn.numerics import linear
+from elmo_bench.nn.windows import largest
 
 BOS, EOS = 256, 257  # begin and end of sentence: tokens of one "character"
 WORD_BEGIN, WORD_END, PADDING = 258, 259, 260
@@ -132,21 +133,10 @@ class TokenEncoder(nn.Module):
             return linear(x, projection.weight, projection.bias) if isinstance(projection, nn.Linear) else x
 
     def _convolve(self, ids: Tensor) -> Tensor:
-        """(n, K) -> (n, F): every filter's maximum over the windows of a word.
-
-        Written as products, with which a training step takes three quarters of the time that it takes with `Conv1d`.
-        """
-        x = self.characters(ids)  # (n, K, D)
-        pooled = []
-        for convolution in self.convolutions:
-            assert isinstance(convolution, nn.Conv1d)
-            assert convolution.bias is not None
-            width = convolution.kernel_size[0]
-            starts = x.shape[1] - width + 1
-            windows = torch.cat([x[:, i : i + starts] for i in range(width)], dim=2)  # (n, starts, width * D)
-            weight = convolution.weight.transpose(1, 2).flatten(1)  # (number, width * D)
-            pooled.append(linear(windows, weight, convolution.bias).max(dim=1).values)
-        return self.activation(torch.cat(pooled, dim=-1))
+        """(n, K) -> (n, F): every filter's maximum over the windows of a word, of which one is of padding only."""
+        used = (ids != PADDING + 1).sum(1)  # (n,)
+        places = [(0, (used + 1).clamp(max=ids.shape[1] - w + 1)) for w, _ in self.options.char_cnn.filters]
+        return self.activation(largest(self.characters(ids), self.convolutions, places))
 
     def words(self, words: Sequence[str]) -> Tensor:
         """(N, P) token vectors, with gradients; ids are cut to the longest word."""

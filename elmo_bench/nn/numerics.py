@@ -216,6 +216,11 @@ def product(a: Tensor, b: Tensor) -> Tensor:
     return a @ b
 
 
+def outer(a: Tensor, b: Tensor) -> Tensor:
+    """(N, D), (N, K) -> (D, K), the sum of the rows' outer products; oneDNN likes the wider one on the right."""
+    return product(b.t(), a).t() if a.shape[1] > b.shape[1] else product(a.t(), b)
+
+
 def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """`F.linear` with gradients: (..., D), (K, D), (K,) -> (..., K)."""
     plain = torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu")
@@ -236,6 +241,6 @@ class _Linear(torch.autograd.Function):
         (x, weight), (gradient,), needed = ctx.saved_tensors, gradients, ctx.needs_input_grad
         return (
             product(gradient, weight) if needed[0] else None,
-            product(gradient.t(), x) if needed[1] else None,
+            outer(gradient, x) if needed[1] else None,
             gradient.sum(0) if needed[2] else None,
         )
