@@ -229,6 +229,14 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return F.linear(x, weight, bias)
 
 
+class Linear(nn.Linear):
+    """A layer whose products are those of `linear`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(..., D) -> (..., K)."""
+        return linear(input, self.weight, self.bias)
+
+
 class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from elmo_bench.nn.attention import masked_max, masked_mean, soft_align
 from elmo_bench.nn.encoders import BiLSTM
 from elmo_bench.nn.feedforward import VariationalDropout, probabilities
-from elmo_bench.nn.numerics import ScoreLinear, squared_norm
+from elmo_bench.nn.numerics import Linear, ScoreLinear, squared_norm
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -55,9 +55,9 @@ class SnliHead(nn.Module):
         self.dropout, self.variational = nn.Dropout(dropout), VariationalDropout(dropout)
         self.aligned_dropout = VariationalDropout(aligned_dropout if elmo_size else 0.0)
         self.encoder = BiLSTM(input_size, hidden)
-        self.compare = nn.Linear(4 * (self.encoder.output_size + elmo_size), hidden)
+        self.compare = Linear(4 * (self.encoder.output_size + elmo_size), hidden)
         self.inference = BiLSTM(hidden, hidden)
-        self.combine = nn.Linear(4 * self.inference.output_size, hidden)
+        self.combine = Linear(4 * self.inference.output_size, hidden)
         self.classify = ScoreLinear(hidden, len(self.labels))
         self.apply(initialise)
 
