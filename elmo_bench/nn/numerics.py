@@ -212,6 +212,7 @@ def _by_onednn() -> bool:
 def product(a: Tensor, b: Tensor) -> Tensor:
     """(N, D), (D, K) -> (N, K), without gradients."""
     if a.device.type == "cpu" and a.dtype == b.dtype == torch.float32 and a.numel() and b.numel() and _by_onednn():
+        a, b = (x if x.is_contiguous() or x.t().is_contiguous() else x.contiguous() for x in (a, b))  # far slower else
         return torch.ops.mkldnn._linear_pointwise(a, b.t(), None, "none", [], "")
     return a @ b
 
@@ -225,7 +226,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """`F.linear` with gradients: (..., D), (K, D), (K,) -> (..., K)."""
     plain = torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu")
     if x.device.type == "cpu" and x.dtype == torch.float32 and not plain:
-        return _Linear.apply(x.flatten(0, -2), weight, bias).view(*x.shape[:-1], -1)  # type: ignore[union-attr]
+        out: Any = _Linear.apply(x.reshape(-1, weight.shape[1]), weight, bias)
+        return out.view(*x.shape[:-1], len(weight))
     return F.linear(x, weight, bias)
 
 

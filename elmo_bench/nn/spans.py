@@ -253,6 +253,7 @@ class PairProduct(torch.autograd.Function):
     def forward(
         ctx: Any, a: Tensor, b: Tensor, g: Tensor, w: Tensor, max_antecedents: int, first: int, last: int
     ) -> Tensor:
+        w = w.contiguous()  # it is a part of a layer's
         ctx.save_for_backward(g, w)
         ctx.range = max_antecedents, first, last
         parts = []

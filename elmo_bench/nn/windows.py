@@ -37,7 +37,7 @@ def largest(x: Tensor, convolutions: Iterable[Any], places: Places) -> Tensor:
     """
     half = torch.is_autocast_enabled(x.device.type)
     usable = x.device.type == "cpu" and x.dtype == torch.float32 and not (half and x.shape[2] % 2)
-    found: Any = kernels(half) if usable else None
+    found: Any = kernels(half) if usable and not torch.compiler.is_compiling() else None
     weights, biases = zip(*((layer.weight, layer.bias) for layer in convolutions), strict=True)
     out = (_by_kernels if found else _by_torch)(found, x, weights, biases, places)
     return out.bfloat16() if found and half else out
