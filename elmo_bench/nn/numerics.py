@@ -222,7 +222,7 @@ def outer(a: Tensor, b: Tensor) -> Tensor:
     return product(b.t(), a).t() if a.shape[1] > b.shape[1] else product(a.t(), b)
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`F.linear` with gradients: (..., D), (K, D), (K,) -> (..., K)."""
     plain = torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu")
     if x.device.type == "cpu" and x.dtype == torch.float32 and not plain:
@@ -241,9 +241,10 @@ class Linear(nn.Linear):
 
 class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
-        return product(x, weight.t()).add_(bias)
+        out = product(x, weight.t())
+        return out if bias is None else out.add_(bias)
 
     @staticmethod
     @once_differentiable
