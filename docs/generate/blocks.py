@@ -98,8 +98,8 @@ def costs() -> str:
     note = (
         f"From {len(records)} recorded runs on {processors} (one core a run): the median of the CPU time of those on "
         "the processor that is named, which both arms have, with their range, and the largest peak of memory over the "
-        "seeds. Other work on the machine shares its caches and clock, which lengthens CPU time too, and later runs have "
-        "faster code."
+        "seeds. Other work on the machine shares its caches and clock, which lengthens CPU time too, and later runs "
+        "have faster code."
     )
     others = [run for run in full_runs(read_all(RECORDED)) if not run.from_bilm and not run.variant.keys() - {"bilm"}]
     most = max(others, key=lambda run: run.peak_memory_mib or 0)
