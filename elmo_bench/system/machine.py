@@ -20,7 +20,7 @@ from elmo_bench.system.places import CHECKOUT, ROOT
 
 GIVEN = "CUDA_VISIBLE_DEVICES", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS"  # the GPUs of a job
 HIDDEN = "", "-1", "NoDevFiles"  # values of CUDA_VISIBLE_DEVICES without a GPU
-M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of <malloc.h>
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -3, -4  # of <malloc.h>
 DRIVER = "/proc/driver/nvidia/version"
 PACKAGES = ("torch", "pytorch-lightning", "hydra-core", "omegaconf", "datasets", "numpy", "seqeval", "h5py")
 
@@ -130,14 +130,17 @@ def unseen_gpu() -> str | None:
     return f"there is a GPU ({sign}), but torch {torch.__version__} sees none; {mend}"
 
 
-def keep_freed_memory() -> None:
+def keep_freed_memory(however_large: bool = False) -> None:
     """Makes glibc keep freed memory for this process: training frees and allocates the same arrays at every step.
 
-    Memory that is returned to the system would be cleared again, page by page, at the next allocation.
+    Memory that is returned to the system would be cleared again, page by page, at the next allocation. Arrays of 32 MiB
+    and more are kept only `however_large`: where their sizes change from step to step, it takes a sixth more memory.
     """
     with suppress(OSError, AttributeError):  # another C library
         mallopt = ctypes.CDLL(None).mallopt
-        mallopt(M_MMAP_MAX, 0)  # however large an array
+        mallopt(M_MMAP_THRESHOLD, 1 << 25)  # the most that glibc allows
+        if however_large:
+            mallopt(M_MMAP_MAX, 0)
         mallopt(M_TRIM_THRESHOLD, (1 << 31) - 1)
 
 

@@ -94,7 +94,7 @@ from elmo_bench.system import machine
 {keep}
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
-place = libc.malloc(ctypes.c_size_t(64 << 20))
+place = libc.malloc(ctypes.c_size_t({mib} << 20))
 for line in open("/proc/self/maps"):
     first, last = (int(end, 16) for end in line.split()[0].split("-"))
     if first <= place < last:
@@ -103,8 +103,16 @@ for line in open("/proc/self/maps"):
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of glibc")
-@pytest.mark.parametrize(("keep", "kept"), [("", "False"), ("machine.keep_freed_memory()", "True")])
-def test_large_arrays_come_from_memory_that_is_kept(keep, kept):
-    command = [sys.executable, "-c", WHERE.format(keep=keep)]
+@pytest.mark.parametrize(
+    ("keep", "mib", "kept"),
+    [
+        ("", 16, "False"),
+        ("machine.keep_freed_memory()", 16, "True"),
+        ("machine.keep_freed_memory()", 64, "False"),
+        ("machine.keep_freed_memory(however_large=True)", 64, "True"),
+    ],
+)
+def test_large_arrays_come_from_memory_that_is_kept(keep, mib, kept):
+    command = [sys.executable, "-c", WHERE.format(keep=keep, mib=mib)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=machine.ROOT)
     assert done.stdout.strip() == kept

@@ -135,7 +135,7 @@ class Trainer:
         self.eager = device.type == "cuda" and not compile
         self.console = Console(stderr=True, quiet=not group.first)
         folder.mkdir(parents=True, exist_ok=True)
-        keep_freed_memory()
+        keep_freed_memory(however_large=True)
         torch.manual_seed(recipe.seed)
         self.console.print("reading the text", style="dim")
         self.corpus = Corpus.read(sources(root, recipe.text), recipe.seed)
