@@ -72,8 +72,10 @@ def costs() -> str:
     rows, tokens, records = [], counted(), [run for scale in SCALES for run in _main(scale)]
 
     def minutes(runs: Sequence[Record]) -> str:
-        took = typical(runs) / 60
-        return f"{took:.0f}" if took >= 10 else f"{took:.1f}"
+        seconds = [run.device_seconds for run in runs]
+        took = (each / 60 for each in (typical(runs), min(seconds), max(seconds)))
+        middle, *ends = (f"{each:.0f}" if each >= 10 else f"{each:.1f}" for each in took)
+        return middle if ends == [middle] * 2 else f"{middle} ({ends[0]} to {ends[1]})"
 
     def peak(runs: Sequence[Record]) -> str:
         return f"{max(run.peak_memory_mib or 0 for run in runs) / 1024:.1f} GiB"
@@ -95,7 +97,9 @@ def costs() -> str:
     processors = ", ".join(sorted({run.machine["cpu"] for run in records}))
     note = (
         f"From {len(records)} recorded runs on {processors} (one core a run): the median of the CPU time of those on "
-        "the processor that is named, which both arms have, and the largest peak of memory over the seeds."
+        "the processor that is named, which both arms have, with their range, and the largest peak of memory over the "
+        "seeds. Other work on the machine shares its caches and clock, which lengthens CPU time too, and later runs "
+        "have faster code."
     )
     others = [run for run in full_runs(read_all(RECORDED)) if not run.from_bilm and not run.variant.keys() - {"bilm"}]
     most = max(others, key=lambda run: run.peak_memory_mib or 0)

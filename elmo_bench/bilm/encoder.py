@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from elmo_bench.bilm.options import Options
-from elmo_bench.nn.numerics import linear
+from elmo_bench.nn.numerics import Linear
+from elmo_bench.nn.windows import largest
 
 BOS, EOS = 256, 257  # begin and end of sentence: tokens of one "character"
 WORD_BEGIN, WORD_END, PADDING = 258, 259, 260
@@ -71,16 +72,16 @@ class Highway(nn.Module):
 
     def __init__(self, size: int):
         super().__init__()
-        self.transform = nn.Linear(size, size)
-        self.carry = nn.Linear(size, size)
+        self.transform = Linear(size, size)
+        self.carry = Linear(size, size)
         nn.init.normal_(self.transform.weight, std=size**-0.5)
         nn.init.normal_(self.carry.weight, std=size**-0.5)
         nn.init.zeros_(self.transform.bias)
         nn.init.constant_(self.carry.bias, -2.0)  # starts close to the identity, as in the release
 
     def forward(self, x: Tensor) -> Tensor:
-        gate = torch.sigmoid(linear(x, self.carry.weight, self.carry.bias))  # (N, F)
-        return x + gate * (F.relu(linear(x, self.transform.weight, self.transform.bias)) - x)  # (N, F)
+        gate = torch.sigmoid(self.carry(x))  # (N, F)
+        return x + gate * (F.relu(self.transform(x)) - x)  # (N, F)
 
 
 class TokenEncoder(nn.Module):
@@ -96,7 +97,7 @@ class TokenEncoder(nn.Module):
         )
         self.highways = nn.ModuleList(Highway(cnn.n_filters) for _ in range(cnn.n_highway))
         projects = cnn.n_filters != size  # as in bilm-tf: none for equal widths
-        self.projection = nn.Linear(cnn.n_filters, size) if projects else nn.Identity()
+        self.projection = Linear(cnn.n_filters, size) if projects else nn.Identity()
         self.activation = F.relu if cnn.activation == "relu" else torch.tanh
         self.reset_parameters()
 
@@ -128,25 +129,13 @@ class TokenEncoder(nn.Module):
             x = torch.cat([self._convolve(ids) for ids in groups])  # (N, F)
             for highway in self.highways:
                 x = highway(x)
-            projection = self.projection
-            return linear(x, projection.weight, projection.bias) if isinstance(projection, nn.Linear) else x
+            return self.projection(x)
 
     def _convolve(self, ids: Tensor) -> Tensor:
-        """(n, K) -> (n, F): every filter's maximum over the windows of a word.
-
-        Written as products, with which a training step takes three quarters of the time that it takes with `Conv1d`.
-        """
-        x = self.characters(ids)  # (n, K, D)
-        pooled = []
-        for convolution in self.convolutions:
-            assert isinstance(convolution, nn.Conv1d)
-            assert convolution.bias is not None
-            width = convolution.kernel_size[0]
-            starts = x.shape[1] - width + 1
-            windows = torch.cat([x[:, i : i + starts] for i in range(width)], dim=2)  # (n, starts, width * D)
-            weight = convolution.weight.transpose(1, 2).flatten(1)  # (number, width * D)
-            pooled.append(linear(windows, weight, convolution.bias).max(dim=1).values)
-        return self.activation(torch.cat(pooled, dim=-1))
+        """(n, K) -> (n, F): every filter's maximum over the windows of a word, of which one is of padding only."""
+        used = (ids != PADDING + 1).sum(1)  # (n,)
+        places = [(0, (used + 1).clamp(max=ids.shape[1] - w + 1)) for w, _ in self.options.char_cnn.filters]
+        return self.activation(largest(self.characters(ids), self.convolutions, places))
 
     def words(self, words: Sequence[str]) -> Tensor:
         """(N, P) token vectors, with gradients; ids are cut to the longest word."""

@@ -146,7 +146,7 @@ class _SampledNll(torch.autograd.Function):
             0, negatives, torch.arange(len(negatives), device=h.device)
         )
         masked = place[targets]  # (N,) the negative that is the word's target, or -1
-        to_h, to_others = torch.empty_like(right), torch.zeros_like(others, dtype=torch.float32)
+        to_h, to_others = torch.empty_like(right), right.new_zeros(right.shape[1], len(others))
         to_bias, to_true, losses = torch.zeros_like(correction), torch.empty_like(true), torch.empty_like(true)
         for first in range(0, n, WORDS):
             here = slice(first, min(first + WORDS, n))
@@ -163,10 +163,10 @@ class _SampledNll(torch.autograd.Function):
             to_true[here] = own * scale - 1 / n
             exact = scores.to(h.dtype)
             to_h[here] = product(exact, others).float() * scale[:, None]
-            to_others += product(exact.t(), words * scale[:, None].to(h.dtype))
+            to_others += product((words * scale[:, None].to(h.dtype)).t(), exact)
             to_bias.addmv_(scores.t(), scale)
         to_h.addcmul_(to_true[:, None], right)
-        given = torch.cat([to_true[:, None] * h.float(), to_others])
+        given = torch.cat([to_true[:, None] * h.float(), to_others.t()])
         at = torch.cat([targets, negatives])
         to_rows = torch.ops.aten.embedding_dense_backward(given, at, len(rows), -1, False)
         to_biases = torch.zeros_like(biases).index_add_(0, at, torch.cat([to_true, to_bias]))

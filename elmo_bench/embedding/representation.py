@@ -18,6 +18,7 @@ from elmo_bench.configuration.schema import ElmoConfig
 from elmo_bench.embedding.scalar_mix import ScalarMix
 from elmo_bench.layers.source import Layers, Sentences, frozen_layers
 from elmo_bench.nn.char_cnn import CharCNN
+from elmo_bench.nn.numerics import Linear
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Embedded, Head, Tokens
 from elmo_bench.text.tokens import sentences_of
@@ -63,7 +64,7 @@ class Elmo(nn.Module):
         mixed = source.n_layers, options.layers, options.gamma, options.layer_norm
         self.mixes = nn.ModuleDict({place: ScalarMix(*mixed) for place in places})
         size = options.projection
-        self.projections = nn.ModuleDict({place: nn.Linear(source.width, size) for place in places} if size else {})
+        self.projections = nn.ModuleDict({place: Linear(source.width, size) for place in places} if size else {})
         self.dropout = nn.Dropout(options.dropout)
         self.size = size or source.width
 

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from math import sqrt
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
+
+from elmo_bench.nn.windows import largest
 
 
 class CharCNN(nn.Module):
@@ -29,6 +32,7 @@ class CharCNN(nn.Module):
         with torch.no_grad():
             self.embedding.weight[1:].uniform_(-bound, bound)
         self.dropout = nn.Dropout(dropout)
+        self.widths = [*map(int, filters)]
         self.convolutions = nn.ModuleList(
             nn.Conv1d(size, int(number), int(width), padding=int(width) - 1) for width, number in filters.items()
         )
@@ -42,16 +46,12 @@ class CharCNN(nn.Module):
         if places is None:
             places = (chars != 0).any(-1).flatten().nonzero().squeeze(1)  # (N,)
         words = chars.flatten(0, 1)[places]  # (N, C)
-        found = self._pool(self.dropout(self.embedding(words)).transpose(1, 2), (words != 0).sum(1))
+        found = self._pool(self.dropout(self.embedding(words)), (words != 0).sum(1))
         out = found.new_zeros(chars.shape[0] * chars.shape[1], self.output_size)
         return out.index_copy(0, places, found).unflatten(0, chars.shape[:2])
 
     def _pool(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """(n, size, C), (n,) -> (n, output_size)."""
-        pooled = []
-        for convolution in self.convolutions:
-            windows = convolution(x).relu()  # (n, filters, C + width - 1)
-            ends = lengths.unsqueeze(1) + windows.shape[2] - x.shape[2]  # (n, 1): windows with a character
-            inside = torch.arange(windows.shape[2], device=x.device) < ends  # (n, C + width - 1)
-            pooled.append((windows * inside.unsqueeze(1)).amax(2))  # after ReLU, 0 is the smallest value
-        return torch.cat(pooled, 1)
+        """(n, C, size), (n,) -> (n, output_size)."""
+        beside = max(self.widths) - 1
+        places = [(beside + 1 - width, lengths + width - 1) for width in self.widths]  # windows with a character
+        return largest(F.pad(x, (0, 0, beside, beside)), self.convolutions, places).relu()

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elmo_bench.nn.numerics import linear, wide
+from elmo_bench.nn.numerics import Linear, linear, wide
 from elmo_bench.nn.packing import Packing
 from elmo_bench.nn.recurrent import COUPLED, GRU, HIGHWAY, recurrence
 
@@ -119,7 +119,7 @@ class CoupledBiLSTM(nn.Module):
     def __init__(self, input_size: int, hidden_size: int, dropout: float = 0.0):
         super().__init__()
         self.hidden_size, self.dropout, self.output_size = hidden_size, dropout, 2 * hidden_size
-        self.input = nn.Linear(input_size, 6 * hidden_size)
+        self.input = Linear(input_size, 6 * hidden_size)
         self.recurrent = nn.Parameter(torch.empty(2, hidden_size, 3 * hidden_size))
         self.initial = nn.Parameter(torch.empty(2, 2, 1, hidden_size))  # direction, (c, h)
         self.reset_parameters()
@@ -142,7 +142,7 @@ class CoupledBiLSTM(nn.Module):
         kept = None
         if self.training and self.dropout:
             kept = F.dropout(self.initial.new_ones(2, len(lengths), self.hidden_size), self.dropout)  # (2, B, H)
-        ahead, back = linear(x, self.input.weight, self.input.bias).chunk(2, dim=1)  # (N, 3H) each
+        ahead, back = self.input(x).chunk(2, dim=1)  # (N, 3H) each
         products = torch.stack([ahead[forward[0]], back[backward[0]]])  # (2, N, 3H), step after step
         c, h = (state.expand(-1, sizes[0], -1) for state in self.initial.unbind(1))  # (2, B, H) each
         states, _ = recurrence(COUPLED, products, self.recurrent.mT, sizes, h, c, mask=kept)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elmo_bench.nn.numerics import ScoreLinear
+from elmo_bench.nn.numerics import Linear, ScoreLinear
 
 
 class ReluLayers(nn.Sequential):
@@ -26,7 +26,7 @@ class ReluLayers(nn.Sequential):
     def __init__(self, input_size: int, output_size: int, sizes: Sequence[int], dropout: Sequence[float]):
         parts: list[nn.Module] = []
         for size, drop in zip(sizes, dropout, strict=True):
-            parts += [nn.Linear(input_size, size), nn.ReLU(), nn.Dropout(drop)]
+            parts += [Linear(input_size, size), nn.ReLU(), nn.Dropout(drop)]
             input_size = size
         super().__init__(*parts, ScoreLinear(input_size, output_size))
 
@@ -36,7 +36,7 @@ class Maxout(nn.Module):
 
     def __init__(self, input_size: int, output_size: int, pool: int):
         super().__init__()
-        self.maps = nn.Linear(input_size, output_size * pool)
+        self.maps = Linear(input_size, output_size * pool)
         self.pool = pool
 
     def forward(self, x: Tensor) -> Tensor:
@@ -70,7 +70,7 @@ class FFNN(nn.Module):
     def __init__(self, parts: Sequence[int], hidden: int, dropout: float):
         super().__init__()
         self.parts = list(parts)  # widths of the parts of the input
-        self.first, self.second = nn.Linear(sum(parts), hidden), nn.Linear(hidden, hidden)
+        self.first, self.second = nn.Linear(sum(parts), hidden), Linear(hidden, hidden)
         self.score = nn.Linear(hidden, 1)
         self.dropout = dropout
         for layer in (self.first, self.second, self.score):

@@ -212,23 +212,39 @@ def _by_onednn() -> bool:
 def product(a: Tensor, b: Tensor) -> Tensor:
     """(N, D), (D, K) -> (N, K), without gradients."""
     if a.device.type == "cpu" and a.dtype == b.dtype == torch.float32 and a.numel() and b.numel() and _by_onednn():
+        a, b = (x if x.is_contiguous() or x.t().is_contiguous() else x.contiguous() for x in (a, b))  # far slower else
         return torch.ops.mkldnn._linear_pointwise(a, b.t(), None, "none", [], "")
     return a @ b
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def outer(a: Tensor, b: Tensor) -> Tensor:
+    """(N, D), (N, K) -> (D, K), the sum of the rows' outer products; oneDNN likes the wider one on the right."""
+    return product(b.t(), a).t() if a.shape[1] > b.shape[1] else product(a.t(), b)
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`F.linear` with gradients: (..., D), (K, D), (K,) -> (..., K)."""
     plain = torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu")
     if x.device.type == "cpu" and x.dtype == torch.float32 and not plain:
-        return _Linear.apply(x.flatten(0, -2), weight, bias).view(*x.shape[:-1], -1)  # type: ignore[union-attr]
+        out: Any = _Linear.apply(x.reshape(-1, weight.shape[1]), weight, bias)
+        return out.view(*x.shape[:-1], len(weight))
     return F.linear(x, weight, bias)
+
+
+class Linear(nn.Linear):
+    """A layer whose products are those of `linear`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(..., D) -> (..., K)."""
+        return linear(input, self.weight, self.bias)
 
 
 class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
-        return product(x, weight.t()).add_(bias)
+        out = product(x, weight.t())
+        return out if bias is None else out.add_(bias)
 
     @staticmethod
     @once_differentiable
@@ -236,6 +252,6 @@ class _Linear(torch.autograd.Function):
         (x, weight), (gradient,), needed = ctx.saved_tensors, gradients, ctx.needs_input_grad
         return (
             product(gradient, weight) if needed[0] else None,
-            product(gradient.t(), x) if needed[1] else None,
+            outer(gradient, x) if needed[1] else None,
             gradient.sum(0) if needed[2] else None,
         )

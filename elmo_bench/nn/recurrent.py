@@ -17,8 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from elmo_bench.nn.kernels.library import Kernels, load, most_threads
-from elmo_bench.nn.numerics import compiled, product
+from elmo_bench.nn.kernels.library import Kernels, checked, most_threads
+from elmo_bench.nn.numerics import compiled, outer
 
 NEAR, NEAR_HALF = 1e-4, 0.1  # largest difference from torch that the check of the compiled functions allows
 SIZE = 64  # numbers of a state in it
@@ -128,8 +128,7 @@ def _by_kernels(
 
 
 def _plain(x: Tensor) -> Tensor:
-    """In float32, each row in one piece; rows may be parts of wider ones, or one and the same."""
-    x = x.float()
+    """Each row in one piece; rows may be parts of wider ones, or one and the same."""
     return x if x.dim() == 3 and x.stride(2) == 1 else x.contiguous()
 
 
@@ -187,10 +186,8 @@ class _WithGradientOf(torch.autograd.Function):
 
 @cache
 def kernels(half: bool = False) -> Kernels | None:
-    """The compiled functions, as `library.load` gives them; None too if they compute other results than torch."""
-    found = load(half)
-    with torch.inference_mode(False), torch.enable_grad(), torch.autocast("cpu", enabled=False):
-        return found if found and differences(found) < (NEAR_HALF if half else NEAR) else None
+    """The compiled functions, as `library.checked` gives them."""
+    return checked(half, differences, NEAR_HALF if half else NEAR)
 
 
 def differences(kernels: Kernels) -> float:
@@ -219,7 +216,7 @@ ORDER = (
 
 
 class _Compiled(torch.autograd.Function):
-    """`recurrence` by the compiled functions, in float32 with sizes that fill vectors."""
+    """`recurrence` by the compiled functions, with sizes that fill vectors; what is kept is float32."""
 
     @staticmethod
     def forward(
@@ -227,6 +224,7 @@ class _Compiled(torch.autograd.Function):
         projection: Tensor | None,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         cell, kernels = given[:2]
+        ctx.given, ctx.dtype, base, extra, h, c = given, base.dtype, *(x.float() for x in (base, extra, h, c))
         h, c, mask = h.contiguous(), c.contiguous(), None if mask is None else mask.contiguous()
         (directions, words), width, size = base.shape[:2], h.shape[2], c.shape[2]
         rows = {
@@ -237,9 +235,9 @@ class _Compiled(torch.autograd.Function):
         }
         packed = [None if x is None else [kernels.packed(one) for one in x] for x in (weight, projection)]
         _call(given, packed, {"base": base, "extra": extra, "h": h, "c": c, "mask": mask, **rows}, backward=False)
-        ctx.given = given
         ctx.save_for_backward(extra, weight, h, c, mask, projection, *rows.values())
         ctx.mark_non_differentiable(rows["state"])
+        ctx.set_materialize_grads(False)  # of what is kept: it would be the largest array of a step
         return rows["out"], rows["state"]
 
     @staticmethod
@@ -247,7 +245,7 @@ class _Compiled(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         extra, weight, h, c, mask, projection, before, state, out, hidden = ctx.saved_tensors
         kernels = ctx.given[1]
-        base = weight.new_empty(*before.shape[:2], weight.shape[1])
+        base = before.new_empty(*before.shape[:2], weight.shape[1])
         to = {
             "to_base": base,
             "to_extra": extra.new_empty(extra.shape),
@@ -259,16 +257,15 @@ class _Compiled(torch.autograd.Function):
         saved = {"before": before, "state": state, "out": out, "hidden": hidden}
         given = {"base": base, "extra": extra, "h": h, "c": c, "mask": mask, "gradient": gradients[0].contiguous()}
         _call(ctx.given, packed, {**given, **saved, **to}, backward=True)
-        to_weight = _product(base, before, kernels.half)
-        to_projection = None if projection is None else _product(to["to_out"], hidden, kernels.half)
+        base = base.to(ctx.dtype)  # what torch would make of it anyway
+        to_weight = _product(base, before)
+        to_projection = None if projection is None else _product(to["to_out"].to(ctx.dtype), hidden)
         return None, base, to["to_extra"], to_weight, to["to_h"], to["to_c"], None, to_projection
 
 
-def _product(gradient: Tensor, rows: Tensor, half: bool) -> Tensor:
+def _product(gradient: Tensor, rows: Tensor) -> Tensor:
     """(D, N, G), (D, N, P) -> (D, G, P), the gradient of a weight."""
-    if half:
-        return torch.bmm(gradient.bfloat16().mT, rows.bfloat16()).float()
-    return torch.stack([product(one.t(), other) for one, other in zip(gradient, rows, strict=True)])
+    return torch.stack([outer(one, other) for one, other in zip(gradient, rows.to(gradient.dtype), strict=True)])
 
 
 def _call(given: tuple, packed: list, tensors: dict[str, Any], backward: bool) -> None:

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from elmo_bench.nn.feedforward import FFNN
+from elmo_bench.nn.numerics import outer, product
 from elmo_bench.nn.packing import on_device
 
 
@@ -252,12 +253,14 @@ class PairProduct(torch.autograd.Function):
     def forward(
         ctx: Any, a: Tensor, b: Tensor, g: Tensor, w: Tensor, max_antecedents: int, first: int, last: int
     ) -> Tensor:
+        w = w.contiguous()  # it is a part of a layer's
         ctx.save_for_backward(g, w)
         ctx.range = max_antecedents, first, last
         parts = []
         for targets, antecedents, places in _target_blocks(max_antecedents, first, last, g.device):
             products = g[targets].unsqueeze(1) * g[antecedents]  # (n, R, D)
-            block = torch.matmul(products, w.t()).add_(a[targets].unsqueeze(1)).add_(b[antecedents])  # (n, R, H)
+            block = product(products.flatten(0, 1), w.t()).view(*products.shape[:2], -1)  # (n, R, H)
+            block.add_(a[targets].unsqueeze(1)).add_(b[antecedents])
             parts.append(block.flatten(0, 1).index_select(0, places))
         return torch.cat(parts) if parts else g.new_zeros(0, len(w))
 
@@ -275,8 +278,8 @@ class PairProduct(torch.autograd.Function):
             to_a[targets] += by_pair.sum(1)
             to_b[antecedents] += by_pair.sum(0)
             products = g[targets].unsqueeze(1) * g[antecedents]  # (n, R, D)
-            to_w.addmm_(block.t(), products.flatten(0, 1))
-            to_products = (block @ w).view_as(products)
+            to_w += outer(block, products.flatten(0, 1))
+            to_products = product(block, w).view_as(products)
             to_g[targets] += torch.mul(to_products, g[antecedents], out=products).sum(1)
             to_g[antecedents] += to_products.mul_(g[targets].unsqueeze(1)).sum(0)
         return to_a, to_b, to_g, to_w, None, None, None

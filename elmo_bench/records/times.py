@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from elmo_bench.configuration.schema import RunConfig
 
 COMPUTING = (
-    "A time is the median of the runs' computing, which other work on the machine hardly changes: CPU time summed over "
-    "the cores, or for runs on a GPU the time of their training there."
+    "A time is the median of the runs' computing: CPU time summed over the cores, or for runs on a GPU the time of "
+    "their training there. Other work on the machine lengthens it, because it shares caches and clock: docs/costs.md "
+    "has the ranges."
 )
 
 

@@ -20,7 +20,7 @@ from elmo_bench.system.places import CHECKOUT, ROOT
 
 GIVEN = "CUDA_VISIBLE_DEVICES", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS"  # the GPUs of a job
 HIDDEN = "", "-1", "NoDevFiles"  # values of CUDA_VISIBLE_DEVICES without a GPU
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of <malloc.h>
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of <malloc.h>
 DRIVER = "/proc/driver/nvidia/version"
 PACKAGES = ("torch", "pytorch-lightning", "hydra-core", "omegaconf", "datasets", "numpy", "seqeval", "h5py")
 
@@ -137,7 +137,7 @@ def keep_freed_memory() -> None:
     """
     with suppress(OSError, AttributeError):  # another C library
         mallopt = ctypes.CDLL(None).mallopt
-        mallopt(M_MMAP_THRESHOLD, 1 << 25)  # the most that glibc allows
+        mallopt(M_MMAP_MAX, 0)  # however large an array
         mallopt(M_TRIM_THRESHOLD, (1 << 31) - 1)
 
 

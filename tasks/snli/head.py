@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elmo_bench.nn.attention import masked_max, masked_mean, soft_align
 from elmo_bench.nn.encoders import BiLSTM
 from elmo_bench.nn.feedforward import VariationalDropout, probabilities
-from elmo_bench.nn.numerics import ScoreLinear, squared_norm
+from elmo_bench.nn.numerics import Linear, ScoreLinear, linear, squared_norm
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -55,9 +54,9 @@ class SnliHead(nn.Module):
         self.dropout, self.variational = nn.Dropout(dropout), VariationalDropout(dropout)
         self.aligned_dropout = VariationalDropout(aligned_dropout if elmo_size else 0.0)
         self.encoder = BiLSTM(input_size, hidden)
-        self.compare = nn.Linear(4 * (self.encoder.output_size + elmo_size), hidden)
+        self.compare = Linear(4 * (self.encoder.output_size + elmo_size), hidden)
         self.inference = BiLSTM(hidden, hidden)
-        self.combine = nn.Linear(4 * self.inference.output_size, hidden)
+        self.combine = Linear(4 * self.inference.output_size, hidden)
         self.classify = ScoreLinear(hidden, len(self.labels))
         self.apply(initialise)
 
@@ -86,8 +85,8 @@ class SnliHead(nn.Module):
             both = torch.cat([x, aligned, x - aligned, x * aligned], dim=2)  # (B, T, 4(2H + E))
             return self.compare(self.aligned_dropout(both))
         of_x, of_aligned, of_difference, of_product = self.compare.weight.chunk(4, dim=1)  # three products do for four
-        scores = F.linear(x, of_x + of_difference, self.compare.bias)
-        return scores + F.linear(aligned, of_aligned - of_difference) + F.linear(x * aligned, of_product)
+        scores = linear(x, of_x + of_difference, self.compare.bias)
+        return scores + linear(aligned, of_aligned - of_difference) + linear(x * aligned, of_product)
 
     def penalty(self) -> Tensor | float:
         """`l2` times the sum of squares of all weight matrices; 0 outside training."""

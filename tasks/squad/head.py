@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from elmo_bench.nn.attention import BiAttention, SelfAttention
 from elmo_bench.nn.encoders import BiGRU
 from elmo_bench.nn.feedforward import VariationalDropout
-from elmo_bench.nn.numerics import ScoreLinear
+from elmo_bench.nn.numerics import Linear, ScoreLinear
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -101,7 +101,7 @@ class SquadHead(nn.Module):
         return answers
 
 
-def linear(size: int, out: int, kind: type[nn.Linear] = nn.Linear) -> nn.Linear:
+def linear(size: int, out: int, kind: type[nn.Linear] = Linear) -> nn.Linear:
     """A linear layer with Glorot's uniform initialisation and zero biases."""
     layer = kind(size, out)
     nn.init.xavier_uniform_(layer.weight)

@@ -12,7 +12,7 @@ from elmo_bench.configuration.keys import valid
 from elmo_bench.nn.attention import SelfAttentivePooling, masked_max, masked_mean, masked_min, masked_softmax
 from elmo_bench.nn.encoders import BiLSTM
 from elmo_bench.nn.feedforward import probabilities
-from elmo_bench.nn.numerics import wide
+from elmo_bench.nn.numerics import Linear, wide
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -66,7 +66,7 @@ class Sst5Head(nn.Module):
         super().__init__()
         valid(Literal["encoded", "raw"], output_elmo, "task.head.output_elmo")
         self.embedding_dropout = nn.Dropout(embedding_dropout)
-        self.pre_encode = nn.Sequential(nn.Linear(input_size, pre_encode), nn.ReLU(), nn.Dropout(pre_encode_dropout))
+        self.pre_encode = nn.Sequential(Linear(input_size, pre_encode), nn.ReLU(), nn.Dropout(pre_encode_dropout))
         self.encoder = BiLSTM(pre_encode, hidden)
         self.elmo_encoder = BiLSTM(elmo_size, hidden) if elmo_size and output_elmo == "encoded" else None
         width = self.encoder.output_size + (self.elmo_encoder.output_size if self.elmo_encoder else 0)

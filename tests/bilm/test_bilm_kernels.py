@@ -134,7 +134,7 @@ def altered(folder: Path, changes: dict[str, str], before: str = "") -> Path:
 
 
 FAULTS = [  # right and wrong
-    ("(e - 1.0f)", "(e - 1.001f)"),
+    ("x[i] - 1.0f", "x[i] - 1.001f"),
     ("layer && all.skip", "layer && !all.skip"),
     (
         "(place * (all.layers + 1) + layer + 1) * 2 + direction",

@@ -163,11 +163,11 @@ def test_a_sentence_too_long_for_the_memory_is_one_line():
     def act() -> None:
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20), used + (64 << 20)))
-        console.report(lambda: bilm.encode([["word"] * 300_000]))
+        console.report(lambda: bilm.encode([["word"] * 3_000_000]))
 
     status, _, said = Fork(act, clean_environment()).finish()
     assert (status, said.count("\n")) == (2, 1), said
-    assert "out of memory while computing layers of 1 sentences, 300000 tokens; lower token_budget" in said
+    assert "out of memory while computing layers of 1 sentences, 3000000 tokens; lower token_budget" in said
 
 
 # Files of an unfinished run.

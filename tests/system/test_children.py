@@ -94,7 +94,7 @@ from elmo_bench.system import machine
 {keep}
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
-place = libc.malloc(ctypes.c_size_t(16 << 20))
+place = libc.malloc(ctypes.c_size_t(64 << 20))
 for line in open("/proc/self/maps"):
     first, last = (int(end, 16) for end in line.split()[0].split("-"))
     if first <= place < last:

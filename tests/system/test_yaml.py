@@ -21,7 +21,7 @@ WRONG = {
     "a: " + 300 * "[": ":1: not readable YAML (nested more than 40 deep)",
     "".join(f"{depth * ' '}a:\n" for depth in range(300)): ":40: not readable YAML (nested more than 40 deep)",
     "a: &a [*a]": ":1: not readable YAML (*a is inside its own target)",
-    "a: [1\nb: }": ":2: not readable YAML (expected ',' or ']', but got ':')",
+    "a: [1\nb: }": ":2: not readable YAML (",  # the parsers differ in the rest
     "a: 1\na: 2": ":2: not readable YAML (found duplicate key a)",
     "a: !!python/object/apply:os.mkdir [made]": ":1: not readable YAML (could not determine a constructor for the tag",
     "a: " + 5000 * "9": ":1: not readable YAML (9999999999999999999999999999999999999999 is no int that can be read)",

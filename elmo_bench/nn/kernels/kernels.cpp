@@ -1,9 +1,16 @@
-// The frozen biLM: the token vectors of words, and the LSTMs; and recurrent layers in training. `library.py` and
-// `recurrent.py` call them, `checked.py` compares them with torch.
+// The frozen biLM: the token vectors of words, and the LSTMs; convolutions and recurrent layers in training. The modules of
+// Python that call them compare them with torch.
 
 #include "lstm.h"
 #include "recurrent.h"
 #include "words.h"
+
+// A team shares the work of a function, which gets a structure with its arguments.
+template <class Part>
+static void shared(long threads, Part part) {
+  Team team;
+  team.run(threads, [&](long member) { part(team, member); });
+}
 
 extern "C" {
 
@@ -17,27 +24,29 @@ long distance(long factors, long rows) { return factors == AMX ? apart<AMX>(rows
 // `factors`, FLOATS or what `halves` says, are what all of the following multiply. With bfloat16, "a multiple of LANES" is
 // one of 2 * LANES, and the words of a panel are filled up with zeros to a multiple of LANES.
 
-// Each gets a structure with its arguments.
-
 // The token vectors of words.
 void encode(const Words* all, long factors, long threads) {
-  Team team;
-  team.run(threads, [&](long member) { CALL(encode_, *all, team, member); });
+  shared(threads, [&](Team& team, long member) { CALL(encode_, *all, team, member); });
 }
-
-// The floats that a thread of `encode` needs.
-long room(long factors, long most, long columns, long size, long filled) { return CALL(room_, most, columns, size, filled); }
 
 // The frozen biLM's LSTMs.
 void lstm(const Directions* all, long factors, long threads) {
-  Team team;
-  team.run(threads, [&](long member) { CALL(lstm_, *all, team, member); });
+  shared(threads, [&](Team& team, long member) { CALL(lstm_, *all, team, member); });
+}
+
+// The convolutions of words in training, and their gradients.
+void windows(const Windows* all, long factors, long threads) {
+  shared(threads, [&](Team& team, long member) { CALL(windows_, *all, Share(all->count, team.size, member)); });
+}
+void windows_back(const Windows* all, long, long threads) {
+  shared(threads, [&](Team& team, long member) {
+    windows_back_(*all, Share(all->count, team.size, member), Share(all->number, team.size, member));
+  });
 }
 
 // All steps of one direction of a recurrent layer, with gradients.
 void recurrence(const Recurrence* all, long factors, long threads) {
-  Team team;
   constexpr decltype(&run<GRU>) cells[] = {run<GRU>, run<HIGHWAY>, run<COUPLED>, run<PROJECTED>};
-  team.run(threads, [&](long member) { cells[all->cell](*all, factors, Share(all->rows, team.size, member)); });
+  shared(threads, [&](Team& team, long member) { cells[all->cell](*all, factors, Share(all->rows, team.size, member)); });
 }
 }

@@ -128,6 +128,13 @@ def load(half: bool = False) -> Kernels | None:
         return None
 
 
+def checked(half: bool, difference: Callable[[Kernels], float], near: float) -> Kernels | None:
+    """What `load` gives, if its results are as near to torch's as `difference` has to say."""
+    found = load(half)
+    with torch.inference_mode(False), torch.enable_grad(), torch.autocast("cpu", enabled=False):
+        return found if found and difference(found) < near else None
+
+
 class Kernels:
     """The functions of `kernels.cpp` on float32 tensors on the CPU, contiguous where nothing else is said.
 
@@ -146,7 +153,7 @@ class Kernels:
     def __init__(self, path: str | os.PathLike[str], half: bool = False):
         self.library = ctypes.CDLL(os.fspath(path))
         self.lanes, self.panel = int(self.library.lanes()), int(self.library.panel())
-        self.library.distance.restype = self.library.room.restype = ctypes.c_long
+        self.library.distance.restype = ctypes.c_long
         self.half, self.step = half, 2 * self.lanes if half else self.lanes
         self.multiplied = Factors(self.library.halves()) if half else Factors.FLOATS
         if half and self.multiplied == Factors.FLOATS:
@@ -155,7 +162,7 @@ class Kernels:
     def factors(self, x: Tensor) -> Tensor:
         """(..., n) -> (..., words): as it is multiplied; two bfloat16 numbers stand in the place of a float32."""
         x = x.detach()
-        return F.pad(x, (0, x.shape[-1] % 2)).bfloat16().contiguous().view(torch.float32) if self.half else x
+        return _widened(x, x.shape[-1] % 2).bfloat16().contiguous().view(torch.float32) if self.half else x
 
     def packed(self, weight: Tensor) -> Tensor:
         """(out, in) -> (panels, words, panel), with zeros for the missing outputs of the last panel.
@@ -164,7 +171,7 @@ class Kernels:
         """
         words = self.factors(weight)
         missing = -words.shape[1] % self.lanes if self.half else 0
-        padded = F.pad(words, (0, missing, 0, -len(weight) % self.panel))
+        padded = _widened(words, missing, -len(weight) % self.panel)
         return padded.unflatten(0, (-1, self.panel)).mT.contiguous()
 
     def encode(self, ids: Tensor, used: Tensor, encoder: EncoderWeights, most: int, threads: int) -> Tensor:
@@ -183,12 +190,11 @@ class Kernels:
         (words, columns), size, filled = ids.shape, encoder.table.shape[1], encoder.filled
         pairs = [*encoder.filters, *encoder.highways, *encoder.projection]
         panels = len(encoder.projection[0][0]) if encoder.projection else 0
-        each = self.library.room(*map(ctypes.c_long, (self.multiplied, most, columns, size, filled)))
         out = _space(words, panels * self.panel or filled)
         self.call(
             "encode", threads, ids, used, words, columns, encoder.table, size, torch.tensor(encoder.kinds),
             len(encoder.kinds), encoder.squash, encoder.features, filled, len(encoder.highways), panels,
-            _addresses(pairs), most, _space(threads, each), out, out.shape[1],
+            _addresses(pairs), most, out, out.shape[1],
         )  # fmt: skip
         return out
 
@@ -243,6 +249,11 @@ class Kernels:
         values = [_plain(argument) for argument in arguments]
         given = _structure(tuple(map(type, values)))(*values)
         self.library[name](ctypes.byref(given), *map(ctypes.c_long, (self.multiplied, threads)))
+
+
+def _widened(x: Tensor, columns: int, rows: int = 0) -> Tensor:
+    """With zeros beside and below it; `F.pad` would copy it also where nothing is missing."""
+    return F.pad(x, (0, columns, 0, rows)) if columns or rows else x
 
 
 @cache

@@ -24,20 +24,18 @@ struct Directions {
   long most_rows;
 };
 
-// The next cells c = sigmoid(f) c + sigmoid(i) tanh(j) and outputs sigmoid(o) tanh(c) of a tile, with one division each.
+// The next cells c = sigmoid(f) c + sigmoid(i) tanh(j) and outputs sigmoid(o) tanh(c) of a tile.
 template <int R>
 INLINE void next_cells(V (&gates)[R][VECTORS], float* c, V clip, V (&output)[R]) {
-  for (int r = 0; r < R; r++) {
-    V part[VECTORS] = {-gates[r][0], -gates[r][1], -gates[r][2], 2.0f * gates[r][3]};
-    exponentials(part);
-    const V i = 1.0f + part[0], f = 1.0f + part[1], j = part[3], ij = i * (j + 1.0f);
-    const V now = within((load(c + r * LANES) * ij + (j - 1.0f) * f) * inverse(f * ij), clip);
-    store(c + r * LANES, now);
-    gates[r][2] = 1.0f + part[2];
-    output[r] = 2.0f * now;
+  for (int r = 0; r < R; r++, c += LANES) {
+    V x[] = {gates[r][3], gates[r][0], gates[r][1], gates[r][2]};
+    activate<1>(x);
+    output[r] = within(x[2] * load(c) + x[1] * x[0], clip);
+    store(c, output[r]);
+    gates[r][2] = x[3];
   }
-  exponentials(output);
-  for (int r = 0; r < R; r++) output[r] = (output[r] - 1.0f) * inverse(gates[r][2] * (output[r] + 1.0f));
+  activate<R>(output);
+  for (int r = 0; r < R; r++) output[r] *= gates[r][2];
 }
 
 // One layer, as one member of a team computes it: some of the cells and some of the outputs, so that their weights may stay
@@ -83,8 +81,8 @@ class Layer {
       for (long j = 0; j < all.width / LANES; j++) put<F>(all.operand, distance, r, j, load(x + j * LANES));
     }
     team.wait();
-    multiplied<F>(all.operand, count, distance, input, panels.first, panels.last, words<F>(all.width), bias, partial,
-                  all.gates);
+    product<F>(all.operand, count, distance, input, panels.first, panels.last, words<F>(all.width), partial, starting(bias),
+               [&](auto& acc, long p, long row) { keep(acc, all.gates + (p * count + row) * PANEL, PANEL); });
   }
 
   // The cells of n rows, whose inputs' products are `first` and following of `count`.
@@ -95,7 +93,8 @@ class Layer {
           const float* from = all.gates + (p * count + first + row) * PANEL;
           get(acc, from, PANEL);
           // For the next panel: too far for the processor.
-          fetch(from + (back ? -count : count) * PANEL, sizeof acc / sizeof(float));
+          for (size_t i = 0; i < sizeof acc / sizeof(float); i += LINE)
+            __builtin_prefetch(from + (back ? -count : count) * PANEL + i, 0, 2);
         },
         [&](auto& acc, long p, long row) {
           V output[sizeof acc / sizeof *acc];

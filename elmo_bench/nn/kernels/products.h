@@ -110,10 +110,6 @@ INLINE void multiply(const float* x, long row, long block, const float* w, long 
   }
 }
 
-INLINE void fetch(const float* from, long floats) {
-  for (long i = 0; i < floats; i += LINE) __builtin_prefetch(from + i, 0, 2);
-}
-
 // A tile from and to memory, its rows `stride` floats apart.
 template <int R>
 INLINE void get(V (&acc)[R][VECTORS], const float* from, long stride) {
@@ -179,20 +175,6 @@ INLINE void product(const float* x, long rows, long block, const float* w, long 
   }
 }
 
-// The start of a sum: the bias.
-struct Bias {
-  const float* bias;
-  template <int R>
-  void operator()(V (&acc)[R][VECTORS], long p, long) const { get(acc, bias + p * PANEL, 0); }
-};
-
-// The same: nothing.
+// The starts of sums: a bias, or nothing.
+INLINE auto starting(const float* bias) { return [=](auto& acc, long p, long) { get(acc, bias + p * PANEL, 0); }; }
 constexpr auto zero = [](auto& acc, long, long) { for (auto& sums : acc) std::fill_n(sums, VECTORS, V{}); };
-
-// y[panel][row][PANEL] = an operand times panels `first` to `last` of w, plus bias.
-template <Factors F>
-static void multiplied(const float* operand, long rows, long block, const float* w, long first, long last, long depth,
-                       const float* bias, float* partial, float* y) {
-  product<F>(operand, rows, block, w, first, last, depth, partial, Bias{bias},
-             [&](auto& acc, long p, long row) { keep(acc, y + (p * rows + row) * PANEL, PANEL); });
-}

@@ -29,14 +29,6 @@ static void times(const float* x, long rows, long inputs, const float* w, long o
              [&](auto& acc, long p, long r) { keep(acc, y + r * row + p * PANEL, row); });
 }
 
-// x = tanh of the first T, sigmoid of the others.
-template <int T, int N>
-INLINE void activate(V (&x)[N]) {
-  for (int i = 0; i < N; i++) x[i] *= i < T ? 2.0f : -1.0f;
-  exponentials(x);
-  for (int i = 0; i < N; i++) x[i] = (i < T ? x[i] - 1.0f : same(1.0f)) * inverse(1.0f + x[i]);
-}
-INLINE V tanh_of(V x) { V only[] = {x}; activate<1>(only); return only[0]; }
 INLINE V of_sigmoid(V gradient, V y) { return gradient * y * (1.0f - y); }
 INLINE V of_tanh(V gradient, V y) { return gradient * (1.0f - y * y); }
 INLINE V of_clip(V gradient, V y, float bound) { return (V)((I)gradient & (I)((y < bound) & (y > -bound))); }

@@ -4,9 +4,6 @@
 #include <dlfcn.h>
 
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -27,22 +24,19 @@ struct OpenMP {
   static const OpenMP& here() { static const OpenMP found = search(); return found; }
 
  private:
+  // A process may have loaded OpenMP twice: all three are of the library that comes first.
   static OpenMP search() {
-    void* const found[] = {dlsym(RTLD_DEFAULT, "GOMP_parallel"), dlsym(RTLD_DEFAULT, "omp_get_thread_num"),
-                           dlsym(RTLD_DEFAULT, "omp_get_num_threads")};
-    return {reinterpret_cast<decltype(parallel)>(found[0]), reinterpret_cast<decltype(number)>(found[1]),
-            reinterpret_cast<decltype(size)>(found[2]),
-            found[0] && library(found[0]) == library(found[1]) && library(found[0]) == library(found[2])};
-  }
-  // A process may have loaded OpenMP twice.
-  static void* library(void* function) {
     Dl_info info;
-    return function && dladdr(function, &info) ? info.dli_fbase : nullptr;
+    void* const first = dlsym(RTLD_DEFAULT, "GOMP_parallel");
+    void* const library = first && dladdr(first, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+    if (!library) return {};
+    return {reinterpret_cast<decltype(parallel)>(first), reinterpret_cast<decltype(number)>(dlsym(library, "omp_get_thread_num")),
+            reinterpret_cast<decltype(size)>(dlsym(library, "omp_get_num_threads")), true};
   }
 };
 
 // The threads wait for each other thousands of times a second, mostly too short for the system's way of waiting: they ask
-// again and again, and sleep when it takes longer, because the core may be needed for what they wait for.
+// again and again, and offer their core when it takes longer, because it may be needed for what they wait for.
 class Team {
  public:
   long size = 1;
@@ -51,12 +45,9 @@ class Team {
   void wait() {
     if (size == 1) return;
     const long here = round.load(std::memory_order_relaxed);
-    if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == size) {
-      arrived.store(0, std::memory_order_relaxed);
-      announce([&] { round.store(here + 1); });
-    } else {
-      until([&] { return round.load() != here; });
-    }
+    if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 < size) return until([&] { return round.load() != here; });
+    arrived.store(0, std::memory_order_relaxed);
+    round.store(here + 1);
   }
 
   // part(number) by as many of `wanted` threads as can be had; `size` is their number when it starts.
@@ -64,12 +55,9 @@ class Team {
   void run(long wanted, Part part) {
     if (wanted == 1) return part(0);
     const OpenMP& openmp = OpenMP::here();
-    if (openmp.usable) {
-      auto one = [&] { member(openmp.number(), openmp.size(), part); };
-      openmp.parallel([](void* data) { (*static_cast<decltype(one)*>(data))(); }, &one, static_cast<unsigned>(wanted), 0);
-    } else {
-      start(wanted, part);
-    }
+    if (!openmp.usable) return start(wanted, part);
+    auto one = [&] { member(openmp.number(), openmp.size(), part); };
+    openmp.parallel([](void* data) { (*static_cast<decltype(one)*>(data))(); }, &one, static_cast<unsigned>(wanted), 0);
   }
 
  private:
@@ -90,39 +78,16 @@ class Team {
   // The first knows how many there are.
   template <class Part>
   void member(long number, long all, Part& part) {
-    if (number == 0) {
-      size = all;
-      announce([&] { complete.store(true); });
-    } else {
-      until([&] { return complete.load(); });
-    }
+    if (number == 0) size = all, complete.store(true);
+    else until([&] { return complete.load(); });
     part(number);
   }
 
   template <class Condition>
   void until(Condition condition) {
-    for (int asked = 0; asked < PAUSES; asked++) {
-      if (condition()) return;
-      pause_briefly();
-    }
-    std::unique_lock<std::mutex> lock(mutex);
-    sleepers++;
-    changed.wait(lock, condition);
-    sleepers--;
+    for (int asked = 0; !condition(); asked++) asked < PAUSES ? pause_briefly() : std::this_thread::yield();
   }
 
-  // A sleeper counts itself before it asks once more, and a change is made before sleepers are counted: none is missed.
-  template <class Change>
-  void announce(Change change) {
-    change();
-    if (sleepers.load() == 0) return;
-    std::lock_guard<std::mutex> lock(mutex);
-    changed.notify_all();
-  }
-
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::atomic<long> sleepers{0};
   std::atomic<bool> complete{false};
   std::atomic<long> arrived{0}, round{0};
 };

@@ -64,4 +64,12 @@ INLINE void exponentials(V (&x)[N]) {
   }
 }
 
-INLINE V exponential(V x) { V only[] = {x}; exponentials(only); return only[0]; }
+// x = tanh of the first T, sigmoid of the others.
+template <int T, int N>
+INLINE void activate(V (&x)[N]) {
+  for (int i = 0; i < N; i++) x[i] *= i < T ? 2.0f : -1.0f;
+  exponentials(x);
+  for (int i = 0; i < N; i++) x[i] = (i < T ? x[i] - 1.0f : same(1.0f)) * inverse(1.0f + x[i]);
+}
+INLINE V tanh_of(V x) { V only[] = {x}; activate<1>(only); return only[0]; }
+INLINE V sigmoid_of(V x) { V only[] = {x}; activate<0>(only); return only[0]; }

@@ -1,8 +1,9 @@
 // The biLM's token vectors: characters, convolutions with their maxima, highways, projection.
 #pragma once
 
-#include "products.h"
-#include "team.h"
+#include <memory>
+
+#include "windows.h"
 
 // The arguments of `encode`.
 struct Words {
@@ -15,42 +16,26 @@ struct Words {
   // Of each kind of filter (number, width * size) and bias; of each highway (2 * filled, filled) and bias, in each panel two
   // vectors of transform, then two of carry; with `projected` panels of outputs (outputs, filled) and bias.
   const float* const* weights;
-  long most;           // words that a thread encodes at once
-  float *space, *out;  // (threads, room(...)); rows of `stride` floats, of which projected * PANEL, or `filled`, are written
+  long most;   // words that a thread encodes at once
+  float* out;  // rows of `stride` floats, of which projected * PANEL, or `filled`, are written
   long stride;
 };
 
-// The floats that a thread needs for `most` words at once, in the order in which they lie.
-template <Factors F>
-struct Room {
-  const long characters, x, operand, partial, all;
-  Room(long most, long columns, long size, long filled)
-      : characters(most * (columns * size + LANES) + AMX_ROWS * size),
-        x(most * (filled + PANEL)),
-        operand(up(words<F>(filled), LANES) / LANES * apart<F>(most)),
-        partial(most * PANEL),
-        all(up(characters + x + operand + partial, LINE)) {}
+// Floats from the beginning of a line of the cache on.
+struct Space {
+  explicit Space(long floats) : held(new V[(floats + LANES - 1) / LANES]) {}
+  operator float*() const { return reinterpret_cast<float*>(held.get()); }
+  std::unique_ptr<V[]> held;
 };
 
 // Words as one thread encodes them.
 template <Factors F>
 class Encoder {
  public:
-  Encoder(const Words& all, long member)
-      : all(all), room(all.most, all.columns, all.size, all.filled), characters(all.space + member * room.all) {
+  explicit Encoder(const Words& all) : all(all) {
     for (long i = 0; i < all.widths; i++) widest = std::max(widest, all.filters[2 * i]);
   }
 
-  // Words `first` to `last`, nearly equally many at once.
-  void run(long first, long last) {
-    const long times = (last - first + all.most - 1) / all.most;
-    for (long i = 0; i < times; i++) {
-      const Share now(last - first, times, i);
-      encode(first + now.first, now.last - now.first);
-    }
-  }
-
- private:
   void encode(long first, long count) {
     const float* const* weights = all.weights;
     for (long n = 0; n < count; n++) std::fill(x + n * wide + all.features, x + n * wide + all.filled, 0.0f);
@@ -62,14 +47,16 @@ class Encoder {
     }
     for (long i = 0; i < all.highways; i++, weights += 2) highway(count, weights[0], weights[1]);
     if (all.projected) {
-      pack<F>(x, count, wide, all.filled, operand, block(count));
-      product<F>(operand, count, block(count), weights[0], 0, all.projected, words<F>(all.filled), partial,
-                 Bias{weights[1]},
+      pack<F>(x, count, wide, all.filled, operand, apart<F>(count));
+      product<F>(operand, count, apart<F>(count), weights[0], 0, all.projected, words<F>(all.filled), partial,
+                 starting(weights[1]),
                  [&](auto& acc, long p, long row) { keep(acc, out(first + row) + p * PANEL, all.stride); });
     } else {
       for (long n = 0; n < count; n++) std::copy_n(x + n * wide, all.filled, out(first + n));
     }
   }
+
+ private:
 
   // The characters of a word that any of its windows has.
   long length(long word) const { return std::min(all.used[word] + widest, all.columns); }
@@ -90,67 +77,50 @@ class Encoder {
       const float* from = characters;
       for (long n = 0; n < count; n++) {
         const long word = first + n, windows = std::min<long>(all.used[word] + 1, all.columns - width + 1);
-        V best[VECTORS];
-        for (V& values : best) values = same(-__builtin_inff());
-        maxima(from, windows, w, depth, best);
+        V best[VECTORS], unused[VECTORS];
+        maxima<F>(from, windows, all.size, w, depth, best, unused);
         for (int v = 0; v < VECTORS; v++) {
-          const V sum = best[v] + load(bias + v * LANES), e = exponential(2.0f * sum);
-          store(y + n * wide + v * LANES, all.squash ? (e - 1.0f) / (e + 1.0f) : most(sum, V{}));
+          const V sum = best[v] + load(bias + v * LANES);
+          store(y + n * wide + v * LANES, all.squash ? tanh_of(sum) : most(sum, V{}));
         }
         from += length(word) * all.size + (F == FLOATS ? 0 : LANES);
       }
     }
   }
 
-  void maxima(const float* from, long windows, const float* w, long depth, V (&best)[VECTORS]) {
-    const auto compare = [&](auto& acc, long) {
-      for (auto& sums : acc)
-        for (int v = 0; v < VECTORS; v++) best[v] = most(best[v], sums[v]);
-    };
-    if constexpr (F == AMX)
-      product_amx(from, windows, all.size, LANES, w, depth, [](auto& acc, long row) { zero(acc, 0, row); }, compare);
-    else
-      tiles(windows, [&](auto r, long row, long) {
-        V acc[decltype(r)::value][VECTORS];
-        zero(acc, 0, row);
-        multiply<F>(from + row * all.size, all.size, LANES, w, depth, nullptr, 0, acc);
-        compare(acc, row);
-      });
-  }
-
   // x += sigmoid(carry) (relu(transform) - x); a panel of w holds two vectors of transform, then two of carry.
   void highway(long count, const float* w, const float* bias) {
     constexpr int HALF_PANEL = PANEL / 2;
-    pack<F>(x, count, wide, all.filled, operand, block(count));
-    product<F>(operand, count, block(count), w, 0, all.filled / HALF_PANEL, words<F>(all.filled), partial, Bias{bias},
+    pack<F>(x, count, wide, all.filled, operand, apart<F>(count));
+    product<F>(operand, count, apart<F>(count), w, 0, all.filled / HALF_PANEL, words<F>(all.filled), partial, starting(bias),
                [&](auto& acc, long p, long row) {
                  for (auto& sums : acc) {
                    float* place = x + row++ * wide + p * HALF_PANEL;
                    for (int v = 0; v < VECTORS / 2; v++, place += LANES) {
-                     const V old = load(place), transform = most(sums[v], V{}), carry = sums[v + VECTORS / 2];
-                     store(place, old + (transform - old) * inverse(1.0f + exponential(-carry)));
+                     const V old = load(place), transform = most(sums[v], V{});
+                     store(place, old + (transform - old) * sigmoid_of(sums[v + VECTORS / 2]));
                    }
                  }
                });
   }
 
-  static long block(long count) { return apart<F>(count); }
   float* out(long word) const { return all.out + word * all.stride; }
 
   [[maybe_unused]] const Ready<F> ready{};
   const Words& all;
-  const Room<F> room;
   long widest = 0;  // filter
   const long wide = all.filled + PANEL;  // filters that do not fill a panel write beyond it
-  float *const characters, *const x = characters + room.characters, *const operand = x + room.x,
-                           *const partial = operand + room.operand;
+  const Space characters{all.most * (all.columns * all.size + LANES) + AMX_ROWS * all.size}, x{all.most * wide},
+      operand{up(words<F>(all.filled), LANES) / LANES * apart<F>(all.most)}, partial{all.most * PANEL};
 };
 
 template <Factors F>
 static void encode_(const Words& all, Team& team, long member) {
   const Share own(all.count, team.size, member);
-  Encoder<F>(all, member).run(own.first, own.last);
+  const long times = (own.last - own.first + all.most - 1) / all.most;
+  Encoder<F> encoder(all);
+  for (long i = 0; i < times; i++) {
+    const Share now(own.last - own.first, times, i);  // nearly equally many at once
+    encoder.encode(own.first + now.first, now.last - now.first);
+  }
 }
-
-template <Factors F>
-static long room_(long most, long columns, long size, long filled) { return Room<F>(most, columns, size, filled).all; }

@@ -6,27 +6,41 @@ counts the nodes of a document with all aliases expanded. Hydra uses the same lo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
 import yaml
 from omegaconf import DictConfig, OmegaConf, _utils
 from omegaconf.errors import OmegaConfBaseException
-from yaml.composer import ComposerError
-from yaml.constructor import ConstructorError
+from yaml.composer import Composer, ComposerError
+from yaml.constructor import ConstructorError, SafeConstructor
+from yaml.resolver import Resolver
 
 from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.files import read_text
 
+try:  # libyaml, which reads in a tenth of the time; PyYAML may have been built without it
+    from yaml.cyaml import CParser  # type: ignore[attr-defined]
 
-class Loader(_utils.get_yaml_loader()):
-    """OmegaConf's own, with limits on the depth of a document and on its nodes with aliases expanded."""
+    PARSERS: tuple[Any, ...] = (CParser,)
+except ImportError:
+    PARSERS = ()
+
+
+class Loader(*PARSERS, _utils.get_yaml_loader()):
+    """OmegaConf's own, by libyaml, with limits on the depth of a document and on its nodes with aliases expanded."""
 
     def __init__(self, stream: Any):
         super().__init__(stream)
+        for part in (Composer, SafeConstructor, Resolver) if PARSERS else ():  # the parser calls no other
+            part.__init__(self)
         self._depth = 0
         self._sizes: dict[Any, int] = {}  # of each complete node, with aliases expanded
+
+    get_single_node, check_node, get_node = Composer.get_single_node, Composer.check_node, Composer.get_node
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.peek_event()
@@ -68,15 +82,27 @@ _utils.get_yaml_loader = lambda: Loader  # for `OmegaConf.load`, by which Hydra 
 
 def read(path: StrPath) -> DictConfig:
     """The keys and values of a YAML file, their interpolations not resolved."""
+    with _explained(path):
+        return OmegaConf.create(values(path))
+
+
+def values(path: StrPath) -> dict[Any, Any]:
+    """The same as plain containers."""
     text = read_text(path)
     if len(text) > limits.YAML:
         raise UserError(f"more than {limits.YAML >> 20} MiB of YAML; is this the right file?", path)
+    with _explained(path):
+        made = yaml.load(text, Loader)
+    if not isinstance(made, dict | None):
+        raise UserError("expected YAML of the form `key: value`", path)
+    return made or {}
+
+
+@contextmanager
+def _explained(path: StrPath) -> Iterator[None]:
     try:
-        made = OmegaConf.create({} if (value := yaml.load(text, Loader)) is None else value)
+        yield
     except (yaml.YAMLError, OmegaConfBaseException) as error:
         mark = getattr(error, "problem_mark", None)
         why = getattr(error, "problem", None) or str(error).partition("\n")[0]
         raise UserError(f"not readable YAML ({why})", path, None if mark is None else mark.line + 1) from None
-    if not isinstance(made, DictConfig):
-        raise UserError("expected YAML of the form `key: value`", path)
-    return made

@@ -1,0 +1,100 @@
+"""The largest windows of words by the compiled functions, against torch's convolutions and maxima."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from elmo_bench.nn import windows
+from elmo_bench.nn.kernels import library
+from elmo_bench.nn.windows import largest
+from tests.conftest import needs_compiler
+
+WIDTHS = [(1, 3), (2, 70), (5, 20)]  # with numbers of filters
+
+
+def outcome(convolutions: nn.ModuleList, x: Tensor, count: Tensor) -> list[Tensor]:
+    """Largest values of windows from the second on, and all gradients."""
+    leaf = x.clone().requires_grad_()
+    found = largest(leaf, convolutions, [(1, count)] * len(convolutions))
+    weights = torch.linspace(-1, 1, found.numel()).view_as(found)
+    return [found.detach(), *torch.autograd.grad((found * weights).sum(), [leaf, *convolutions.parameters()])]
+
+
+def plain(convolutions: Any, x: Tensor, count: Tensor) -> list[Tensor]:
+    """The same, word after word."""
+    leaf = x.clone().requires_grad_()
+    rows = []
+    for word, number in zip(leaf, count.tolist(), strict=True):
+        parts = [each(word[None, 1 : number + each.kernel_size[0]].mT)[0].amax(1) for each in convolutions]
+        rows.append(torch.cat(parts))
+    found = torch.stack(rows)
+    weights = torch.linspace(-1, 1, found.numel()).view_as(found)
+    return [found.detach(), *torch.autograd.grad((found * weights).sum(), [leaf, *convolutions.parameters()])]
+
+
+def given(size: int) -> tuple[nn.ModuleList, Tensor, Tensor]:
+    torch.manual_seed(size)
+    convolutions = nn.ModuleList(nn.Conv1d(size, number, width) for width, number in WIDTHS)
+    return convolutions, torch.randn(7, 14, size), torch.tensor([1, 9, 2, 3, 7, 1, 8])
+
+
+@pytest.mark.parametrize("compiled", [pytest.param(True, marks=needs_compiler), False])
+@pytest.mark.parametrize("size", [1, 4, 16, 25])
+def test_values_and_gradients_are_those_of_each_word_alone(size, compiled, monkeypatch):
+    assert not compiled or windows.kernels() is not None
+    if not compiled:
+        monkeypatch.setattr(windows, "kernels", lambda half: None)
+    for one, other in zip(outcome(*given(size)), plain(*given(size)), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@needs_compiler
+def test_in_bfloat16_the_values_are_close():
+    if windows.kernels(half=True) is None:
+        pytest.skip("no instructions for bfloat16, or no compiler that knows them")
+    exact, *_ = outcome(*given(16))
+    with torch.autocast("cpu"):
+        close, *_ = outcome(*given(16))
+    assert close.dtype == torch.bfloat16
+    assert 1e-5 < (exact - close).norm() / exact.norm() < 0.01
+
+
+@needs_compiler
+def test_any_number_of_threads_computes_the_same_numbers(monkeypatch, set_threads):
+    monkeypatch.setattr(library, "cores", lambda: 8)
+    found = []
+    for number in (1, 2, 3, 8):
+        set_threads(number)
+        found.append(outcome(*given(16)))
+    assert all(torch.equal(a, b) for one in found for a, b in zip(one, found[0], strict=True))
+
+
+@needs_compiler
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_number_that_is_not_finite_is_not_hidden_by_larger_ones(value):
+    convolutions, x, count = given(4)
+    x[3, 2, 1] = value
+    assert outcome(convolutions, x, count)[0].isnan().any()
+
+
+@needs_compiler
+def test_the_check_draws_no_random_numbers_of_a_training():
+    state = torch.get_rng_state()
+    windows.kernels.cache_clear()
+    assert windows.kernels() is not None
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@needs_compiler
+def test_functions_that_compute_something_else_are_not_used(monkeypatch):
+    found = library.load()
+    assert found is not None
+    call = found.call
+    monkeypatch.setattr(found, "call", lambda name, threads, x, w, *more: call(name, threads, x, w * 1.01, *more))
+    monkeypatch.setattr(library, "load", lambda half: found)
+    windows.kernels.cache_clear()
+    assert windows.kernels() is None
+    windows.kernels.cache_clear()
