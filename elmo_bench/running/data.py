@@ -84,7 +84,7 @@ class Data(pl.LightningDataModule):
 
         return self._loader("train", batches[: len(batches) // size * size], collate)
 
-    def val_dataloader(self) -> Prefetched | list[Prefetched]:
+    def val_dataloader(self) -> Prefetched | list[Batch]:
         if "dev" not in self.splits:
             return []
         return self._loader("dev", self.sampler(self.lengths["dev"], shuffle=False).batches(0))
