@@ -36,7 +36,8 @@ def largest(x: Tensor, convolutions: Iterable[Any], places: Places) -> Tensor:
         (n, F), of the dtype of products.
     """
     half = torch.is_autocast_enabled(x.device.type)
-    usable = x.device.type == "cpu" and x.dtype == torch.float32 and not (half and x.shape[2] % 2)
+    of_halves = x.shape[2] % 2 == 0 and torch.get_autocast_dtype(x.device.type) == torch.bfloat16
+    usable = x.device.type == "cpu" and x.dtype == torch.float32 and (of_halves or not half)
     found: Any = kernels(half) if usable and not torch.compiler.is_compiling() else None
     weights, biases = zip(*((layer.weight, layer.bias) for layer in convolutions), strict=True)
     out = (_by_kernels if found else _by_torch)(found, x, weights, biases, places)

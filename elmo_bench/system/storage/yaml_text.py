@@ -28,9 +28,10 @@ try:  # libyaml, which reads in a tenth of the time; PyYAML may have been built 
     PARSERS: tuple[Any, ...] = (CParser,)
 except ImportError:
     PARSERS = ()
+BASE = _utils.get_yaml_loader()  # has the parser already where this module is imported anew
 
 
-class Loader(*PARSERS, _utils.get_yaml_loader()):
+class Loader(*(parser for parser in PARSERS if not issubclass(BASE, parser)), BASE):
     """OmegaConf's own, by libyaml, with limits on the depth of a document and on its nodes with aliases expanded."""
 
     def __init__(self, stream: Any):
