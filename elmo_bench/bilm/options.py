@@ -84,11 +84,7 @@ class Options(Keys):
 
     @classmethod
     def parse(cls, data: Any, path: str | PathLike[str] | None = None) -> Options:
-        """From the nested dict of an official options.json; what only training uses is checked, but not kept.
-
-        Raises:
-            UserError: an unknown or missing key, a wrong value.
-        """
+        """From the nested dict of an official options.json; what only training uses is checked, but not kept."""
         whole = valid(ReleasedOptions, data, path=path)
         return cls(lstm=whole.lstm, char_cnn=whole.char_cnn)
 

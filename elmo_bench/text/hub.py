@@ -56,11 +56,7 @@ def is_model(name: str) -> bool:
 
 
 def model_folder(name: str) -> Path:
-    """The folder of a model, a biLM or a trained head, from the hub or its local cache.
-
-    Raises:
-        UserError: it can be had from neither.
-    """
+    """The folder of a model, a biLM or a trained head, from the hub or its local cache."""
     from huggingface_hub import snapshot_download
 
     with _offline_unless_reachable() as reachable:
@@ -72,11 +68,7 @@ def model_folder(name: str) -> Path:
 
 
 def upload(files: Mapping[str, bytes | Path], repo: str, private: bool = False) -> str:
-    """Puts files into a model of the hub, which is made if there is none; returns its address.
-
-    Raises:
-        UserError: the hub cannot be reached, or refuses.
-    """
+    """Puts files into a model of the hub, which is made if there is none; returns its address."""
     from huggingface_hub import CommitOperationAdd, HfApi, constants
 
     if not _reachable():

@@ -109,11 +109,7 @@ class Recipe(Keys):
         return [*(root / path for path in named), *(parent_files(root, self.parent) if self.parent else ())]
 
     def content(self, root: Path) -> dict:
-        """Everything that determines the result: settings that differ from their defaults, and the sha256 of each file.
-
-        Raises:
-            UserError: a file is missing.
-        """
+        """All that determines the result: settings that differ from their defaults, and the sha256 of each file."""
         values = self.identifying()
         values["text"] = [[sha256(path), tokens] for path, tokens in sources(root, self.text)]
         if self.words is not None:
