@@ -80,6 +80,7 @@ def card(folder: Path, name: str, package: Any, *results: Path) -> str:
     paths = (store.place(root, scale, task, known["run"]) for root in results)
     record = next((store.read(path) for path in paths if path.is_file()), None)
     data = _data(record, scale, task)
+    note = record.config["scale"]["note"] if record else pages.written("scale", scale, "note", "")
     licence = re.match(r"CC (BY[\w-]*) (\d\.\d)", data[0][1])
     front = ModelCardData(
         language="en", library_name="elmo_bench", tags=["elmo", task], model_name=f"{task}, scale {scale}",
@@ -98,7 +99,7 @@ def card(folder: Path, name: str, package: Any, *results: Path) -> str:
         output=said.get("output", "the answer"),
         data="\n".join(f"- {title}. Licence: {licence}." for title, licence in data),
         scores=pipes(SCORES, [*_scores(metrics, record, metric)]),
-        note=" ".join(pages.written("scale", scale, "note", "").removeprefix(f"{scale}: ").split()),
+        note=" ".join(note.removeprefix(f"{scale}: ").split()),
         source=known["bilm"]["name"] or "none",
     )
 
