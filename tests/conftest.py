@@ -252,6 +252,7 @@ def shared_bench(tmp_path_factory) -> Iterator[Bench]:
 @pytest.fixture
 def call(monkeypatch, capsys) -> Callable[..., tuple[int, str, str]]:
     """Calls a command in this process; returns exit status, stdout, stderr."""
+    monkeypatch.setenv(places.FOLDER, "")  # so that what `-cd` sets is taken back
 
     def run(command: Any, *arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", [command.__name__, *map(str, arguments)])
