@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import random
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -46,6 +47,7 @@ from elmo_bench.speed.measuring import (
     read_sentences,
 )
 from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
 from elmo_bench.system.machine import peak_mib
 
 STEPS = 6  # batches of each task
@@ -79,7 +81,13 @@ def bench(plan: BenchPlan, data_root: Path | None, only: Sequence[str], step: Ca
         for part in only:
             step(part)
             started = time.perf_counter()
-            figures[part] = getattr(parts, part)()
+            try:
+                figures[part] = getattr(parts, part)()
+            except subprocess.CalledProcessError as error:
+                if error.returncode != UserError.status:
+                    raise
+                reason = error.stderr.strip().rpartition("error: ")[2]
+                raise UserError(f"{part}: {reason}") from None
             figures["seconds"][part] = time.perf_counter() - started
     return figures
 

@@ -88,6 +88,14 @@ def test_all_figures_of_a_tiny_plan(monkeypatch, forked):
     assert "threads: 2, busy" in text
 
 
+def test_data_that_a_part_lacks_are_one_line(tmp_path, monkeypatch, forked):
+    monkeypatch.setattr(bench, "read_sentences", lambda *_: ([], ""))
+    plan = bench.BenchPlan({"a": (official(8, 4, 1), 1)})
+    with pytest.raises(UserError, match="^steps: .*: no such file") as raised:
+        bench.bench(plan, tmp_path, ["steps"], lambda part: None)
+    assert "\n" not in str(raised.value)
+
+
 def test_parts_are_chosen_by_name():
     assert valid(Annotated[str, several(PARTS)], "growth,encode") == ["encode", "growth"]
     with pytest.raises(UserError, match="there is no part encod; did you mean encode?"):
