@@ -8,8 +8,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import numpy as np
-
 from elmo_bench.configuration import pages
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
@@ -132,8 +130,8 @@ def _interval(runs: Sequence[Record], split: str, metric: str) -> tuple[str, str
     """The interval of the mean score of some runs, and over what it is; empty where nothing is known."""
     if not (known := of_arm(runs, split, metric)) or len(known[0].table) < 2:
         return "", ""
-    mean, added = np.array([each.value for each in known]), np.stack([each.influences for each in known])
-    if (found := spread(Arm(mean, added))) is None:
+    arm = Arm.of([each.value for each in known], known)
+    if (found := spread(arm)) is None:
         return "", ""
-    low, high = found.around(float(mean.mean()))
+    low, high = found.around(float(arm.scores.mean()))
     return f"[{low:.2f}, {high:.2f}]", f"{len(known[0].table):,} {known[0].unit}"
