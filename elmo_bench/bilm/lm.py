@@ -127,6 +127,7 @@ def sampled_nll(
     return _SampledNll.apply(h, rows, biases, targets, log_targets, negatives, log_sample)  # type: ignore[return-value]
 
 
+LOWEST = -1e30  # the score of a masked negative, whose probability is 0
 WORDS = 256  # whose scores of all negatives are held at once: they stay in the cache
 
 
@@ -138,8 +139,8 @@ class _SampledNll(torch.autograd.Function):
         ctx: Any, h: Tensor, rows: Tensor, biases: Tensor, targets: Tensor, log_targets: Tensor, negatives: Tensor,
         log_sample: Tensor,
     ) -> Tensor:  # fmt: skip
-        n, others = len(h), rows[negatives].to(h.dtype)  # (K, P)
-        right = rows[targets].float()  # (N, P)
+        n, others = len(h), rows.index_select(0, negatives).to(h.dtype)  # (K, P), faster than rows[...]
+        right = rows.index_select(0, targets).float()  # (N, P)
         true = (h.float() * right).sum(1) + biases[targets] - log_targets  # (N,)
         correction = biases[negatives] - log_sample  # (K,)
         place = torch.full((len(rows),), -1, device=h.device).index_copy_(
@@ -153,20 +154,23 @@ class _SampledNll(torch.autograd.Function):
             words = h[here]
             scores = product(words, others.t()).float().add_(correction)  # (n, K)
             at, hit = masked[here, None].clamp(min=0), masked[here, None] >= 0  # (n, 1)
-            scores.scatter_(1, at, scores.gather(1, at).masked_fill(hit, float("-inf")))
-            most = torch.maximum(scores.amax(1), true[here])
-            scores.sub_(most[:, None]).exp_()
-            own = (true[here] - most).exp()
-            total = scores.sum(1) + own
-            losses[here] = total.log() + most - true[here]
-            scale = 1 / (total * n)  # (n,)
-            to_true[here] = own * scale - 1 / n
+            scores.scatter_(1, at, scores.gather(1, at).masked_fill(hit, LOWEST))
+            most, scores = scores.amax(1), torch.softmax(scores, 1)
+            all_others = most - scores.amax(1).log()  # (n,) log-sum-exp of the negatives
+            together = torch.logaddexp(all_others, true[here])
+            losses[here] = together - true[here]
+            scale = (all_others - together).exp() / n
+            to_true[here] = torch.expm1(true[here] - together) / n
             exact = scores.to(h.dtype)
             to_h[here] = product(exact, others).float() * scale[:, None]
             to_others += product((words * scale[:, None].to(h.dtype)).t(), exact)
             to_bias.addmv_(scores.t(), scale)
         to_h.addcmul_(to_true[:, None], right)
-        given = torch.cat([to_true[:, None] * h.float(), to_others.t()])
+        given = right.new_empty(
+            n + len(others), right.shape[1]
+        )  # written part by part: `cat` is slow with transposed ones
+        torch.mul(h.float(), to_true[:, None], out=given[:n])
+        given[n:] = to_others.t()
         at = torch.cat([targets, negatives])
         to_rows = torch.ops.aten.embedding_dense_backward(given, at, len(rows), -1, False)
         to_biases = torch.zeros_like(biases).index_add_(0, at, torch.cat([to_true, to_bias]))

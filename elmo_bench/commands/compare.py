@@ -136,7 +136,7 @@ class Publish(Command):
         if not (self.head and self.repo):
             raise UserError("target=hub needs head=FOLDER, as export_head writes it, and repo=USER/NAME")
         known = dict(packages())
-        folder = heads.find(self.head)[0] if self.head in known else Path(self.head)
+        folder = heads.find(self.head) if self.head in known else Path(self.head)
         named = folder.name if folder.name in known else None  # typed, so that its files may name code of its own
         task = heads.read(named, folder=folder)["hyper_parameters"]["config"]["task"]["name"]  # whole, and readable
         roots = [Path(self.results_root or places.OWN), places.RECORDED]

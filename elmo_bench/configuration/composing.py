@@ -16,7 +16,7 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
-from elmo_bench.configuration import messages, schema
+from elmo_bench.configuration import messages, pages, schema
 from elmo_bench.configuration.keys import Keys, defaults, fields, flat, relative, valid
 from elmo_bench.configuration.pages import ARMS
 from elmo_bench.configuration.schema import BilmConfig, RunConfig, TunedConfig, VectorsConfig, WandbConfig
@@ -98,6 +98,14 @@ def _make_absolute(cfg: DictConfig) -> None:
             OmegaConf.update(cfg, key, new)
         if key in DATA[:2] and value is not None:
             break
+
+
+def roots(models_root: str | None = None) -> dict[str, str | None]:
+    """The folders of a run, by the first page alone: where only these are asked, nothing has to be composed."""
+    page = OmegaConf.masked_copy(pages.read(places.CONF / "train.yaml"), [*ROOTS])
+    page.models_root = models_root or page.models_root
+    _make_absolute(page)
+    return {key: page[key] for key in ROOTS}
 
 
 def seeded(name: str, seed: int) -> str:

@@ -218,8 +218,9 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 
 
 def outer(a: Tensor, b: Tensor) -> Tensor:
-    """(N, D), (N, K) -> (D, K), the sum of the rows' outer products; oneDNN likes the wider one on the right."""
-    return product(b.t(), a).t() if a.shape[1] > b.shape[1] else product(a.t(), b)
+    """(N, D), (N, K) -> (D, K), the sum of the rows' outer products; oneDNN likes float32's wider one on the right."""
+    swapped = a.shape[1] > b.shape[1] and a.dtype == torch.float32
+    return product(b.t(), a).t() if swapped else product(a.t(), b)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -265,7 +265,8 @@ class _Compiled(torch.autograd.Function):
 
 def _product(gradient: Tensor, rows: Tensor) -> Tensor:
     """(D, N, G), (D, N, P) -> (D, G, P), the gradient of a weight."""
-    return torch.stack([outer(one, other) for one, other in zip(gradient, rows.to(gradient.dtype), strict=True)])
+    pairs = zip(gradient, rows.to(gradient.dtype), strict=True)
+    return torch.stack([outer(one, other).contiguous() for one, other in pairs])  # transposed ones it stacks slowly
 
 
 def _call(given: tuple, packed: list, tensors: dict[str, Any], backward: bool) -> None:

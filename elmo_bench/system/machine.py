@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 from elmo_bench.system.places import CHECKOUT, ROOT
@@ -118,7 +119,7 @@ def unseen_gpu() -> str | None:
         return None
     sign = next((f"{name}={os.environ[name]}" for name in GIVEN if os.environ.get(name)), None)
     if sign is None and "SLURM_JOB_ID" not in os.environ:
-        listed = DRIVER if Path(DRIVER).exists() else _printed("nvidia-smi", "-L")
+        listed = DRIVER if Path(DRIVER).exists() else which("nvidia-smi") and _printed("nvidia-smi", "-L")
         sign = listed if listed in (None, DRIVER) else " ".join(["nvidia-smi", *listed.splitlines()[:1]])
     if sign is None:
         return None

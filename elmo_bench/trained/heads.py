@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.configuration import composing, pages, stored
-from elmo_bench.configuration.composing import ROOTS
 from elmo_bench.configuration.keys import shape, valid
 from elmo_bench.configuration.schema import Plain
 from elmo_bench.records import store
@@ -139,11 +138,8 @@ def read(task: str | None, models_root: str | None = None, folder: Path | None =
         models_root: the folder with heads/ and the biLMs; None: the configuration's.
         folder: of the head itself, as `export_head` writes it; None: that of the task below models_root.
     """
-    chosen = None
-    if folder is None:
-        folder, chosen = find(str(task), models_root)
+    folder = folder or find(str(task), models_root)
     card = read_sealed(folder / CARD, "card of a head", RESTORE)
-    chosen = chosen or composing.compose([f"task={card.get('task')}"])
     files = card.get("files")
     if not isinstance(files, dict) or not isinstance(files.get(HEAD), str):  # a head without a digest is not opened
         raise UserError(f"damaged: `files` does not name the sha256 of {HEAD}; {RESTORE}", folder / CARD)
@@ -151,25 +147,23 @@ def read(task: str | None, models_root: str | None = None, folder: Path | None =
     saved = load(str(folder / HEAD), RESTORE, task)
     saved["hyper_parameters"]["config"] = _with_folders(
         saved["hyper_parameters"]["config"],
-        {f"<{place}>": chosen[place] for place in ROOTS if chosen[place]},
+        {f"<{place}>": root for place, root in composing.roots(models_root).items() if root},
         models_root is not None,
     )
     return saved
 
 
-def find(task: str, models_root: str | None = None) -> tuple[Path, Any]:
-    """The folder of a task's head, and the configuration that says where all folders are; as for `read`."""
-    chosen = composing.compose(
-        [f"task={task}", *([f"models_root={json_text.dumps(models_root)}"] if models_root else [])]
-    )
-    folder = folder_of(task, chosen.models_root, models_root is not None)
+def find(task: str, models_root: str | None = None) -> Path:
+    """The folder of a task's head; as for `read`."""
+    pages.page(task)
+    folder = folder_of(task, str(composing.roots(models_root)["models_root"]), models_root is not None)
     if not (folder / HEAD).is_file():
         raise UserError(
             f"there is no trained head for task={task}; train one (elmo-bench train task={task} scale=open) and give "
             "its checkpoint=FILE.ckpt, or make it the head with elmo-bench export_head checkpoint=FILE.ckpt",
             folder / HEAD,
         )
-    return folder, chosen
+    return folder
 
 
 def folder_of(task: str, models_root: str, typed: bool) -> Path:

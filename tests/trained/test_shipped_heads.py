@@ -10,7 +10,7 @@ import torch
 
 import elmo_bench
 from elmo_bench.commands.use import ExportHead, Predict
-from elmo_bench.configuration import schema
+from elmo_bench.configuration import composing, schema
 from elmo_bench.running.data import Data
 from elmo_bench.running.module import BenchModule
 from elmo_bench.system import places
@@ -84,6 +84,13 @@ def test_a_head_names_its_run_and_holds_no_folder_of_this_machine_and_nothing_fo
         key: getattr(shelf.record, key) for key in ("run", "metrics", "bilm")
     }
     assert card["bytes"] == (shelf.folder / "head.ckpt").stat().st_size
+
+
+def test_nothing_is_composed_to_predict_by_a_head(shelf, monkeypatch):
+    """It would be a third of what `predict` itself takes for one line."""
+    shelf.export()
+    monkeypatch.setattr(composing, "_composed", None)
+    assert len(shelf.predicted().splitlines()) == len(SENTENCES)
 
 
 @pytest.mark.parametrize("name", ["head.ckpt", "card.json"])

@@ -158,3 +158,32 @@ def test_one_negative_sample_each_are_two(corpus):
         first, second = (set(batch.ids[sample.negatives].tolist()) for sample in batch.samples)
         assert len(first) == len(second) == NEGATIVES
         assert (first != second) == each
+
+
+def test_rows_change_as_by_torchs_sparse_adam():
+    tables = [torch.randn(30, 4).requires_grad_(), torch.randn(30, 1).requires_grad_()]
+    copies = [table.detach().clone().requires_grad_() for table in tables]
+    ours, torchs = (
+        kind(each, betas=(0.8, 0.9)) for kind, each in ((step.RowAdam, tables), (torch.optim.SparseAdam, copies))
+    )
+    for update in range(3):
+        ids = torch.randperm(30)[:9].sort().values
+        for table, copy in zip(tables, copies, strict=True):
+            gradient = torch.randn(9, table.shape[1])
+            for each in (table, copy):
+                step.give_rows(each, ids, gradient)
+        step.change(ours, 0.1 / (update + 1))
+        step.change(torchs, 0.1 / (update + 1))
+    assert all(map(torch.equal, tables, copies))
+    kept = [optimiser.state[each] for optimiser, made in ((ours, tables), (torchs, copies)) for each in made[:1]]
+    assert kept[0]["step"] == kept[1]["step"] == 3
+    assert all(torch.equal(kept[0][name], kept[1][name]) for name in ("exp_avg", "exp_avg_sq"))
+
+
+def test_a_sole_negative_that_is_the_target_costs_nothing():
+    h, rows, biases = (torch.randn(shape).requires_grad_() for shape in ((2, 4), (3, 4), (3,)))
+    zeros = torch.zeros(2)
+    loss = sampled_nll(h, rows, biases, torch.tensor([1, 1]), zeros, torch.tensor([1]), zeros[:1])
+    loss.backward()
+    assert loss.item() == 0
+    assert not any(each.grad.any() for each in (h, rows, biases))
