@@ -233,7 +233,10 @@ def _side_by_side(outcome: Outcome, random: bool) -> list[Row]:
     pairs = [(baselines.get(alike), elmo) for (alike, *_), elmo in elmos.items()]
     pairs += [(group, None) for each, group in baselines.items() if each not in {alike for alike, *_ in elmos}]
     runs = [next(filter(None, pair)).first for pair in pairs]
-    own, data = {run.config["scale"].get("bilm") or run.scale for run in runs}, {run.data_sha256 for run in runs}
+    own, data = (
+        {run.config["scale"].get("bilm") or run.scale for run in runs},
+        {(*run.own_data.values(), run.data_sha256) for run in runs},
+    )
     bilms, weights = ({getattr(elmo.first, key) for elmo in elmos.values()} for key in ("bilm_name", "weights"))
     files = {(run.vectors, *run.vector_files) for run in runs}
     before, after = paper_scores(outcome.records[0], outcome.metric)
@@ -245,7 +248,10 @@ def _side_by_side(outcome: Outcome, random: bool) -> list[Row]:
             marks.append(f"biLM {short(elmo.first.weights)}")
         if len(files) > len({name for name, *_ in files}):
             marks += [f"vectors {short(file)}" for file in run.vector_files[:1]]
-        named = [*run.own_data.values(), *([short(run.data_sha256)] if len(data) > 1 else [])]
+        named = [
+            *run.own_data.values(),
+            *([short(run.data_sha256)] if len(data) > len({each[:-1] for each in data}) else []),
+        ]
         marks += [f"data {', '.join(named)}"] if named else []
         task = outcome.task + (f" ({'; '.join(marks)})" if marks else "")
         arms = (each and f"{each.mean()} ({len(each.records)}{each.rising})" for each in (baseline, elmo))

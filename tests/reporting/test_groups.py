@@ -149,6 +149,8 @@ def test_the_answer_is_of_the_scales_own_data_and_bilm_and_names_others():
     assert f"the gain is +30.00 points ({title})" in words
     (section,) = score_tables.overview(by_scale([*mine, fake("none", task="coref")]))
     assert (section.note, section.rows[1][0]) == (pages.written("scale", "open", "note"), "ner (data mine.txt)")
+    (section,) = score_tables.overview(by_scale([*mine, *scales]))  # a name is enough to tell them apart
+    assert [row[0].partition("data")[2] for row in section.rows] == ["", " mine.txt)"]
 
 
 def test_a_bilm_that_runs_make_themselves_is_known_by_its_recipe():
