@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -61,13 +60,13 @@ RECORD = shape(  # the keys on disk, in their order
     machine=shape(cpu=str, cores=int | None, threads=int, accelerator=str, gpu=(str, None)),
     versions=dict[str, str], commit=str | None, dirty=bool | None, finished=str, checkpoint=str,
     history=HISTORY,
-    settings=shape(seed=int, scale=Plain, task=Plain, bilm=(Plain, None)), config=CONFIG,
+    settings=shape(seed=int, scale=Plain, task=shape(words=(Plain | None, None)), bilm=(Plain, None)), config=CONFIG,
     own_files=(dict[str, str], None), word_vectors=Plain | None,
 )  # fmt: skip
 KEYS = tuple(RECORD.model_fields)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Started:
     """What is known of a run before it ends.
 
@@ -80,6 +79,15 @@ class Started:
         config: the resolved configuration, without folders of a machine.
         own_files: by split, the name of a file of the user's where the scale has its own; None: an older record, of
             which today's configuration files tell.
+        where, has_elmo: where ELMo enters ("none", "input", "output" or "both"), and whether it does.
+        bilm_name, bilm_seed: of the biLM; None for a baseline, and 1 unless the run makes it itself from another seed.
+        from_bilm: whether its layers, if it has any, are a biLM's, and not those of another source such as a
+            Transformer.
+        has_seen: whether its source of layers was trained on data of its task, as the source says (`bilm.seen`).
+        monitor: the metric by which the task selects an epoch.
+        paper: the paper's figures: `baseline`, `elmo`, each a number or one for each metric, and `elmo_deviation`.
+        fraction: the share of the training data that the run was trained on.
+        vectors: the name of the static word vectors; "random" for those that are trained with the model alone.
     """
 
     task: str
@@ -96,25 +104,29 @@ class Started:
     config: Plain
     own_files: dict[str, str] | None = None
 
-    @property
-    def where(self) -> str:
-        """Where ELMo enters: "none", "input", "output" or "both"."""
-        return self.config["elmo"]["where"]
+    where: str = field(init=False)
+    has_elmo: bool = field(init=False)
+    bilm_name: str | None = field(init=False)
+    bilm_seed: int = field(init=False)
+    from_bilm: bool = field(init=False)
+    has_seen: bool = field(init=False)
+    monitor: str = field(init=False)
+    paper: Plain = field(init=False)
+    fraction: float = field(init=False)
+    vectors: str = field(init=False)
 
-    @property
-    def has_elmo(self) -> bool:
-        """Whether ELMo is part of the model."""
-        return self.where != "none"
-
-    @property
-    def bilm_name(self) -> str | None:
-        """The name of the biLM; None for a baseline."""
-        return self.bilm["name"]
-
-    @property
-    def monitor(self) -> str:
-        """The metric by which the task selects an epoch."""
-        return self.config["task"]["monitor"]
+    def __post_init__(self):
+        config, source = self.config, self.config.get("bilm") or {}
+        self.where, self.bilm_name = config["elmo"]["where"], self.bilm["name"]
+        self.has_elmo, self.bilm_seed = self.where != "none", source.get("seed", 1)
+        self.from_bilm = not self.has_elmo or source.get("_target_", BILM) == BILM
+        self.has_seen = self.has_elmo and self.task in source.get("seen", ())
+        self.monitor, self.paper = config["task"]["monitor"], config["task"].get("paper") or {}
+        self.fraction = config.get("fraction", 1.0)
+        block: Plain = config.get("vectors") or {"source": "page"}
+        sets = block.get("sets", {}).values() if block["source"] == "sets" else ()
+        named = "+".join(each["name"] for each in sets) or ("random" if block["source"] == "page" else block["source"])
+        self.vectors = self.variant.get("vectors", named)
 
     @property
     def note(self) -> str:
@@ -127,42 +139,8 @@ class Started:
         known = own_files(self.config) if self.own_files is None else self.own_files
         return {f"task.data.{split}": name for split, name in known.items()}
 
-    @property
-    def paper(self) -> Plain:
-        """The paper's figures: `baseline`, `elmo`, each a number or one for each metric, and `elmo_deviation`."""
-        return self.config["task"].get("paper") or {}
 
-    @property
-    def fraction(self) -> float:
-        """The share of the training data that the run was trained on."""
-        return self.config.get("fraction", 1.0)
-
-    @property
-    def vectors(self) -> str:
-        """The name of the static word vectors; "random" for those that are trained with the model alone."""
-        if "vectors" in self.variant:
-            return self.variant["vectors"]
-        block: Plain = self.config.get("vectors") or {"source": "page"}
-        sets = block.get("sets", {}).values() if block["source"] == "sets" else ()
-        return "+".join(each["name"] for each in sets) or ("random" if block["source"] == "page" else block["source"])
-
-    @property
-    def from_bilm(self) -> bool:
-        """Whether its layers, if it has any, are a biLM's, and not those of another source such as a Transformer."""
-        return not self.has_elmo or (self.config.get("bilm") or {}).get("_target_", BILM) == BILM
-
-    @property
-    def bilm_seed(self) -> int:
-        """The seed of its biLM, of those that a run makes itself."""
-        return (self.config.get("bilm") or {}).get("seed", 1)
-
-    @property
-    def has_seen(self) -> bool:
-        """Whether its source of layers was trained on data of its task, as the source says (`bilm.seen`)."""
-        return self.has_elmo and self.task in (self.config.get("bilm") or {}).get("seen", ())
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Record(Started):
     """A finished run.
 
@@ -177,6 +155,14 @@ class Record(Started):
         settings: what the result depends on; `run` is its hash.
         more: further keys, as another version may write.
         path: of its file; the run's per-example results lie beside it. None if it was not read from one.
+        weights: the digest of the biLM's weights; None for a baseline. Of a biLM that a run makes itself, as at mini,
+            it is the digest of the recipe, as in the run's identity: on another processor the same training rounds
+            otherwise, and runs on both are seeds of one arm.
+        vector_files: the digests of the files of word vectors, or of the text that they are made of: their name is any
+            file's.
+        inputs: the digests of its data and of its files of word vectors: runs that have the same ones compare.
+        dev_scores: the monitored metric on dev after every epoch, in percent.
+        rises: whether its dev score was best in the last epoch that it was allowed.
     """
 
     metrics: dict[str, dict[str, float]]
@@ -205,38 +191,21 @@ class Record(Started):
     more: Plain = field(default_factory=dict)
     path: Path | None = field(default=None, compare=False)
 
-    @property
-    def weights(self) -> str | None:
-        """The digest of the biLM's weights; None for a baseline.
+    weights: str | None = field(init=False)
+    vector_files: list[str] = field(init=False)
+    inputs: tuple[str, ...] = field(init=False)
+    dev_scores: list[float] = field(init=False)
+    rises: bool = field(init=False)
 
-        Of a biLM that a run makes itself, as at mini, it is the digest of the recipe, as in the run's identity: on
-        another processor the same training rounds otherwise, and runs on both are seeds of one arm.
-        """
+    def __post_init__(self):
+        super().__post_init__()
         recipe = self.settings.get("bilm", {}).get("recipe")
-        if recipe is None:
-            return self.bilm["sha256"]
-        return hashlib.sha256(json_text.dumps(recipe, sort_keys=True).encode()).hexdigest()
-
-    @property
-    def vector_files(self) -> list[str]:
-        """The digests of the files of word vectors, or of the text that they are made of: their name is any file's."""
+        self.weights = self.bilm["sha256"] if recipe is None else fingerprint(recipe, 64)
         words = self.settings["task"].get("words") or {}
-        return DIGEST.findall(json_text.dumps([self.settings.get("vectors"), words.get("path")]))
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The digests of its data and of its files of word vectors: runs that have the same ones compare."""
-        return self.data_sha256, *self.vector_files
-
-    @property
-    def dev_scores(self) -> list[float]:
-        """The monitored metric on dev after every epoch, in percent."""
-        return self.history[f"dev.{self.monitor}"]
-
-    @property
-    def rises(self) -> bool:
-        """Whether its dev score was best in the last epoch that it was allowed."""
-        return self.epoch == self.config["task"].get("fit", {}).get("epochs")
+        self.vector_files = DIGEST.findall(json_text.dumps([self.settings.get("vectors"), words.get("path")]))
+        self.inputs = self.data_sha256, *self.vector_files
+        self.dev_scores = self.history.get(f"dev.{self.monitor}", [None])  # which a reader of records refuses
+        self.rises = self.epoch == self.config["task"].get("fit", {}).get("epochs")
 
     def weights_at(self, place: str) -> list[float]:
         """The weights s_j of the layers at one place, at the selected epoch."""
@@ -256,19 +225,12 @@ class Record(Started):
 
 
 def from_json(plain: Plain, path: Path | None = None) -> Record:
-    """A record from its keys on disk. Earlier versions counted the epochs of `history` from 0."""
+    """A record from its keys on disk, which must fit together. Earlier versions counted epochs of `history` from 0."""
     valid(RECORD, plain)
     known = {key: plain[key] for key in KEYS if key in plain}
     epochs = plain["history"]["epoch"]
     known["history"] = plain["history"] | {"epoch": [epoch + (0 in epochs) for epoch in epochs]}
     record = Record(**known, more={key: value for key, value in plain.items() if key not in known}, path=path)
-    if inconsistency := _inconsistency(record):
-        raise UserError(inconsistency)
-    return record
-
-
-def _inconsistency(record: Record) -> str | None:
-    """The first inconsistency in a record; None if there is none."""
     settings, task, dev = record.settings, record.settings["task"], f"dev.{record.monitor}"
     named = task.get("name"), settings["scale"].get("name"), settings["seed"], task.get("version", 1)
     columns = [*record.history.values(), *record.layer_weights.values(), *record.gamma.values()]
@@ -286,7 +248,9 @@ def _inconsistency(record: Record) -> str | None:
         "epoch is beyond its epochs": record.epoch <= record.epochs,
         f"history lacks {dev}": None not in record.history.get(dev, [None]),
     }
-    return next((reason for reason, fits in belongs.items() if not fits), None)
+    if wrong := next((reason for reason, fits in belongs.items() if not fits), None):
+        raise UserError(wrong)
+    return record
 
 
 def without_seed(settings: Mapping[str, Any]) -> Plain:
