@@ -14,7 +14,7 @@ from elmo_bench.commands.command import Command, Examples, Folder
 from elmo_bench.commands.run import Thousand
 from elmo_bench.configuration.composing import parse
 from elmo_bench.records.record import Record
-from elmo_bench.reporting.groups import Group
+from elmo_bench.reporting.gains import Group
 from elmo_bench.reporting.report import between
 from elmo_bench.reporting.section import pipes
 from elmo_bench.system import places

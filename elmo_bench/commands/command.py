@@ -25,7 +25,7 @@ from elmo_bench.system.terminal import console, streams
 HEADINGS = {  # the commands of each heading of the help, with their classes
     "run": {
         "reproduce": "run:Reproduce", "sweep": "run:Sweep", "queue": "run:Queue", "train": "train:Train",
-        "prepare": "train:Prepare", "data": "run:Data",
+        "prepare": "train:Prepare", "data": "train:Data",
     },
     "compare": {
         "report": "compare:Report", "export": "compare:Export", "publish": "compare:Publish", "score": "compare:Score",

@@ -1,10 +1,9 @@
-"""Commands that make results: sweeps of runs, and their data."""
+"""Commands that make results: sweeps of runs."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:  # `--help` does not import it
     from elmo_bench.sweeps.request import SweepRequest
 
 Thousand = Annotated[int, Field(ge=1, le=1000), "N"]
-DOWNLOADS = ".downloads"  # in data_root
 CLUSTER = "cluster."  # how the keys of a file in conf/cluster/ begin
 
 
@@ -99,14 +97,22 @@ class Reproduce(OfSweeps):
     """show the reference runs, and train nothing"""
 
     def run(self) -> None:
-        if self.recorded:
-            self.show_recorded()
-            return
-        from elmo_bench.records.frame import is_context_control
-        from elmo_bench.records.store import full_runs
-        from elmo_bench.reporting.report import refresh
-        from elmo_bench.reporting.score_tables import beside
+        from elmo_bench.records.frame import is_context_control, is_main
+        from elmo_bench.records.store import full_runs, read_all
+        from elmo_bench.reporting.score_tables import beside, sections
         from elmo_bench.reporting.section import show
+
+        if self.recorded:
+            tasks = self.tasks("table1")
+            if changed := next(filter(tables.changes_results, self.typed), None):
+                raise UserError(f"recorded=true shows the arms of the scale without changes: leave out {changed}")
+            found = [each for task in tasks for each in read_all(places.RECORDED, self.scale, task)]
+            shown = [record for record in found if is_main(record) or is_context_control(record)]
+            if not shown:
+                raise UserError("there is no such reference run (without recorded=true it is trained)")
+            show(sections(shown))
+            return
+        from elmo_bench.reporting.report import refresh
         from elmo_bench.sweeps.local import run_missing
         from elmo_bench.sweeps.plan import plan
 
@@ -122,22 +128,6 @@ class Reproduce(OfSweeps):
         if planned.runs:
             print(planned.line(), flush=True)
         planned.raise_first()
-
-    def show_recorded(self) -> None:
-        """Prints the tables of the reference runs of the paper's comparison, all seeds of them."""
-        from elmo_bench.records import store
-        from elmo_bench.records.frame import is_context_control, is_main
-        from elmo_bench.reporting.score_tables import sections
-        from elmo_bench.reporting.section import show
-
-        tasks = self.tasks("table1")
-        if changed := next(filter(tables.changes_results, self.typed), None):
-            raise UserError(f"recorded=true shows the arms of the scale without changes: leave out {changed}")
-        found = [each for task in tasks for each in store.read_all(places.RECORDED, self.scale, task)]
-        shown = [record for record in found if is_main(record) or is_context_control(record)]
-        if not shown:
-            raise UserError("there is no such reference run (without recorded=true it is trained)")
-        show(sections(shown))
 
 
 class Sweep(OfSweeps):
@@ -172,9 +162,10 @@ class Sweep(OfSweeps):
             missing = typed.replace("name", "+sweep", 1)
             raise UserError(f"missing argument {missing}; choose from {', '.join(tables.sweeps())}")
         from elmo_bench.reporting import charts, sweep_tables
+        from elmo_bench.reporting.gains import by_scale
         from elmo_bench.reporting.section import show
         from elmo_bench.sweeps.plan import plan
-        from elmo_bench.system.storage.files import write_bytes
+        from elmo_bench.system.storage.files import write_bytes, write_text
 
         planned = plan(self.request(self.sweep, self.on))
         if self.train and self.on != "local":
@@ -187,9 +178,12 @@ class Sweep(OfSweeps):
 
             run_missing(planned)
         if planned.runs:  # else none could be composed, and the errors are shown
-            content = sweep_tables.write(planned)
-            show(sweep_tables.sections(content))
             root = Path(planned.config.results_root)
+            content = sweep_tables.content(planned.request, by_scale(planned.records.values()), planned.asked)
+            assert content is not None  # the tasks asked for are in it
+            tables_shown = sweep_tables.sections(content)
+            write_text(root / content.name, sweep_tables.markdown(tables_shown))
+            show(tables_shown)
             ours = places.is_evidence(root)
             print(f"written: {root / content.name}{', a table of the reference runs, which git tracks' * ours}")
             for picture, drawn in charts.files(charts.pictures({content.name: content})).items():
@@ -226,95 +220,3 @@ class Queue(Command):
             print("\n".join(queued.in_lines(sweep, rows)))
         if not sweeps:
             print(f"no sweep was queued from here ({root}); elmo-bench sweep ... on=slurm queues one")
-
-
-class Data(Command):
-    """Fetch the data sets of a scale, and write the files that the tasks read.
-
-    The licences are shown first, and written to the file LICENCES in the folder. Every source is pinned to a commit or
-    a release, and what is fetched or written is compared with the sha256 in its file in conf/data. What is there
-    already is not fetched again; an interrupted command goes on where it stopped.
-
-    In the folder of source=, a repository is NAME-COMMIT.tar.gz, as GitHub calls its archive, or a folder NAME-COMMIT;
-    other files have the name that they have on the server. If some are missing, the command lists them with their
-    addresses.
-    """
-
-    page: ClassVar[str] = "data"
-    again: ClassVar[str] = "what has been fetched is kept; the same command goes on there"
-    examples: ClassVar[Examples] = {
-        "": "all data of scale=open",
-        "task=ner data_root=FOLDER": "what one task needs",
-        "sets=snli_1.0,glove.6B": "all of SNLI, and word vectors",
-        "source=FOLDER": "without a network",
-        "scale=paper task=ner": "says where to get CoNLL-2003, and checks it",
-    }
-    scale: Literal["mini", "open", "paper"] = "open"
-    """mini is generated"""
-    task: str = "all"
-    """a task, or all"""
-    sets: Annotated[str, "NAMES"] | None = None
-    """data sets by name instead, with commas: the files in conf/data"""
-    data_root: Folder | None = None
-    """folder to write to; by default DATA_ROOT or data/"""
-    source: Folder | None = None
-    """folder with the archives and files of the sources, or an older data folder; nothing is fetched then"""
-    mirror: Annotated[str, "URL"] | None = None
-    """address of a server with such a folder, which is asked first"""
-    stall: Annotated[int, Field(ge=1, le=3600)] = 30
-    """seconds without a byte after which a connection is tried again"""
-    models_root: Folder | None = None
-    """folder of biLMs; by default models/"""
-    vectors_root: Folder | None = None
-    """folder of word vectors; by default VECTORS_ROOT or models/vectors"""
-
-    def run(self) -> None:
-        from elmo_bench.sources import make
-        from elmo_bench.sources import pages as sources
-        from elmo_bench.sources.download import Patience
-        from elmo_bench.sources.fetch import SourcePlaces
-        from elmo_bench.system.storage import outputs
-        from elmo_bench.system.storage.locks import held
-
-        if self.scale == "mini":
-            raise UserError("scale=mini: its data are generated when they are needed; nothing is fetched")
-        known = sources.load()
-        models = Path(self.models_root or places.ROOT / "models")
-        roots = {
-            "data_root": Path(self.data_root or os.environ.get("DATA_ROOT") or places.DATA),
-            "models_root": models,
-            "vectors_root": Path(self.vectors_root or os.environ.get("VECTORS_ROOT") or models / "vectors"),
-        }
-        downloads, offline = roots["data_root"] / DOWNLOADS, self.source
-        if offline is not None and not Path(offline).is_dir():
-            raise UserError("no such folder; source=FOLDER must name the one that holds the archives", offline)
-        if self.mirror is not None and not self.mirror.startswith(("http://", "https://")):
-            raise UserError(f"mirror={self.mirror}: an address begins with https:// or http://")
-        place = Path(offline) if offline else None
-        fetching = SourcePlaces(downloads, place, self.mirror, Patience(stall=self.stall))
-        chosen = make.with_needed(sources.chosen(known, self.scale, self.task, self.sets), known, roots, fetching)
-        for name, page in chosen.items():
-            print(f"{name}: {page.title}. Licence: {page.licence}", flush=True)
-        outputs.scratch(downloads)
-        with held(downloads, "another process fetches data into this folder; wait for it"):
-            make.write_licences(known, chosen, roots)
-            failures: dict[str, None] = {}  # in order; a missing file of the user's only once
-            for name, page in chosen.items():
-                try:
-                    print(f"{name}: {make.made_or_checked(page, roots[page.root], fetching)}", flush=True)
-                except UserError as error:
-                    failures |= dict.fromkeys(error.faults or [f"{name}: {error}"])
-        if len(failures) == 1:
-            raise UserError(next(iter(failures)))
-        if failures:
-            raise UserError("not all could be made:", faults=[*failures])
-        outputs.remove(downloads)
-        self._tell_next(chosen, roots["data_root"])
-
-    def _tell_next(self, chosen: Any, data_root: Path) -> None:
-        root = "" if data_root == places.DATA else f" data_root={data_root}"
-        for task in sorted({task for page in chosen.values() for task in page.tasks}):
-            pages = [page for page in chosen.values() if task in page.tasks and self.scale in page.scales]
-            templates = [page.settings for page in pages if page.settings and self.scale == "paper"]
-            settings = "".join(f" {setting.format(data_root=data_root)}" for setting in templates)
-            print(f"next: elmo-bench reproduce task={task} scale={self.scale}{root}{settings}")

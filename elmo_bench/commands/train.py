@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn
 
-from elmo_bench.commands.command import RESUMES, Command, Examples
+from pydantic import Field
+
+from elmo_bench.commands.command import RESUMES, Command, Examples, Folder
 from elmo_bench.system import children, places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 
 if TYPE_CHECKING:  # `--help` does not import it
     from omegaconf import DictConfig
+
+DOWNLOADS = ".downloads"  # in data_root
 
 
 class Train(Command):
@@ -144,3 +149,95 @@ class Prepare(Command):
         vectors = settings.make(run)
         prepare(run, vectors)
         print(f"{run.task.name}/{run.scale.name}: all that its runs read is there", flush=True)
+
+
+class Data(Command):
+    """Fetch the data sets of a scale, and write the files that the tasks read.
+
+    The licences are shown first, and written to the file LICENCES in the folder. Every source is pinned to a commit or
+    a release, and what is fetched or written is compared with the sha256 in its file in conf/data. What is there
+    already is not fetched again; an interrupted command goes on where it stopped.
+
+    In the folder of source=, a repository is NAME-COMMIT.tar.gz, as GitHub calls its archive, or a folder NAME-COMMIT;
+    other files have the name that they have on the server. If some are missing, the command lists them with their
+    addresses.
+    """
+
+    page: ClassVar[str] = "data"
+    again: ClassVar[str] = "what has been fetched is kept; the same command goes on there"
+    examples: ClassVar[Examples] = {
+        "": "all data of scale=open",
+        "task=ner data_root=FOLDER": "what one task needs",
+        "sets=snli_1.0,glove.6B": "all of SNLI, and word vectors",
+        "source=FOLDER": "without a network",
+        "scale=paper task=ner": "says where to get CoNLL-2003, and checks it",
+    }
+    scale: Literal["mini", "open", "paper"] = "open"
+    """mini is generated"""
+    task: str = "all"
+    """a task, or all"""
+    sets: Annotated[str, "NAMES"] | None = None
+    """data sets by name instead, with commas: the files in conf/data"""
+    data_root: Folder | None = None
+    """folder to write to; by default DATA_ROOT or data/"""
+    source: Folder | None = None
+    """folder with the archives and files of the sources, or an older data folder; nothing is fetched then"""
+    mirror: Annotated[str, "URL"] | None = None
+    """address of a server with such a folder, which is asked first"""
+    stall: Annotated[int, Field(ge=1, le=3600)] = 30
+    """seconds without a byte after which a connection is tried again"""
+    models_root: Folder | None = None
+    """folder of biLMs; by default models/"""
+    vectors_root: Folder | None = None
+    """folder of word vectors; by default VECTORS_ROOT or models/vectors"""
+
+    def run(self) -> None:
+        from elmo_bench.sources import make
+        from elmo_bench.sources import pages as sources
+        from elmo_bench.sources.download import Patience
+        from elmo_bench.sources.fetch import SourcePlaces
+        from elmo_bench.system.storage import outputs
+        from elmo_bench.system.storage.locks import held
+
+        if self.scale == "mini":
+            raise UserError("scale=mini: its data are generated when they are needed; nothing is fetched")
+        known = sources.load()
+        models = Path(self.models_root or places.ROOT / "models")
+        roots = {
+            "data_root": Path(self.data_root or os.environ.get("DATA_ROOT") or places.DATA),
+            "models_root": models,
+            "vectors_root": Path(self.vectors_root or os.environ.get("VECTORS_ROOT") or models / "vectors"),
+        }
+        downloads, offline = roots["data_root"] / DOWNLOADS, self.source
+        if offline is not None and not Path(offline).is_dir():
+            raise UserError("no such folder; source=FOLDER must name the one that holds the archives", offline)
+        if self.mirror is not None and not self.mirror.startswith(("http://", "https://")):
+            raise UserError(f"mirror={self.mirror}: an address begins with https:// or http://")
+        place = Path(offline) if offline else None
+        fetching = SourcePlaces(downloads, place, self.mirror, Patience(stall=self.stall))
+        chosen = make.with_needed(sources.chosen(known, self.scale, self.task, self.sets), known, roots, fetching)
+        for name, page in chosen.items():
+            print(f"{name}: {page.title}. Licence: {page.licence}", flush=True)
+        outputs.scratch(downloads)
+        with held(downloads, "another process fetches data into this folder; wait for it"):
+            make.write_licences(known, chosen, roots)
+            failures: dict[str, None] = {}  # in order; a missing file of the user's only once
+            for name, page in chosen.items():
+                try:
+                    print(f"{name}: {make.made_or_checked(page, roots[page.root], fetching)}", flush=True)
+                except UserError as error:
+                    failures |= dict.fromkeys(error.faults or [f"{name}: {error}"])
+        if len(failures) == 1:
+            raise UserError(next(iter(failures)))
+        if failures:
+            raise UserError("not all could be made:", faults=[*failures])
+        outputs.remove(downloads)
+        self._tell_next(chosen, roots["data_root"])
+
+    def _tell_next(self, chosen: Any, data_root: Path) -> None:
+        root = "" if data_root == places.DATA else f" data_root={data_root}"
+        for task in sorted({task for page in chosen.values() for task in page.tasks}):
+            pages = [page for page in chosen.values() if task in page.tasks and self.scale in page.scales]
+            templates = [page.settings for page in pages if page.settings and self.scale == "paper"]
+            settings = "".join(f" {setting.format(data_root=data_root)}" for setting in templates)
+            print(f"next: elmo-bench reproduce task={task} scale={self.scale}{root}{settings}")

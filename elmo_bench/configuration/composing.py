@@ -153,8 +153,9 @@ def compose(overrides: Sequence[str] = (), name: str = "train") -> DictConfig:
     from hydra._internal.config_loader_impl import ConfigLoaderImpl
 
     overrides = [each for each in overrides if each not in TRACEBACK]
-    cfg = copy.deepcopy(_composed(_state(), name, _file_choices(overrides)))
-    ConfigLoaderImpl._apply_overrides_to_config([each for each in map(parse, overrides) if is_value(each)], cfg)
+    chosen, values = _chosen(overrides)
+    cfg = copy.deepcopy(_composed(_state(), name, chosen))
+    ConfigLoaderImpl._apply_overrides_to_config(values, cfg)
     return settled(cfg, overrides) if "arm" in cfg else cfg
 
 
@@ -186,8 +187,22 @@ def _composed(state: Any, name: str, chosen: tuple[str, ...], arm: str | None = 
     return settled(cfg)
 
 
-def _file_choices(overrides: Iterable[str]) -> tuple[str, ...]:
-    return tuple(text for text in overrides if not is_value(parse(text)))
+def _chosen(overrides: Iterable[str]) -> tuple[tuple[str, ...], list[Any]]:
+    """The overrides that choose files, as they are typed, and those that set keys, as Hydra reads them.
+
+    These neither choose a file nor concern Hydra itself.
+    """
+    files, values, groups = [], [], places.conf()
+    for text in overrides:
+        override = parse(text)
+        key, of_hydra = override.key_or_group, override.key_or_group.partition(".")[0] == "hydra"
+        if override.is_sweep_override() or override.package is not None or of_hydra:
+            files.append(text)
+        elif isinstance(override.value(), dict) or "." in key or not any((each / key).is_dir() for each in groups):
+            values.append(override)
+        else:
+            files.append(text)
+    return tuple(files), values
 
 
 def _state() -> tuple[tuple[str, int, int], ...]:
@@ -207,16 +222,6 @@ def parse(text: str) -> Any:
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     return OverridesParser.create().parse_overrides([text])[0]
-
-
-def is_value(override: Any) -> bool:
-    """Whether an override sets a key of the composed files and neither chooses a file nor concerns Hydra itself."""
-    key = override.key_or_group
-    if override.is_sweep_override() or override.package is not None or key.partition(".")[0] == "hydra":
-        return False
-    return (
-        isinstance(override.value(), dict) or "." in key or not any((folder / key).is_dir() for folder in places.conf())
-    )
 
 
 # The variant of a run: what was typed that its configuration files do not say.
@@ -253,8 +258,8 @@ def _variant(run: RunConfig) -> dict[str, Any]:
 
 def changed(run: RunConfig) -> dict[str, Any]:
     """The keys that were typed and may change a result, with values other than those of the files, places included."""
-    page = _composed(_state(), "train", _file_choices(run.typed), run.arm)
-    parsed = [each for each in map(parse, run.typed) if is_value(each)]
+    chosen, parsed = _chosen(run.typed)
+    page = _composed(_state(), "train", chosen, run.arm)
     typed = [key for each in parsed for key, value in flat({each.key_or_group: each.value()}).items() if value != {}]
     values = {key: (relative(_value(run, key)), relative(_value(page, key))) for key in typed if matters(run, key)}
     return {key: ours for key, (ours, theirs) in values.items() if ours != theirs}

@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 from pydantic import model_validator
 
 from elmo_bench.configuration import pages
-from elmo_bench.configuration.keys import Keys, Text, valid
+from elmo_bench.configuration.keys import Hidden, Keys, Text, valid
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import read_text
@@ -78,12 +78,14 @@ class Finding(Keys):
     minus: int | None = None
     unit: Text = "points"
     untested: Text = ""
+    bounds: Hidden[Any] = None  # the region, with infinities for null
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         try:
-            low, high = self.bounds
-            ordered = low < high and self.region != [None, None]
+            low, high = self.region
+            self.bounds = -float("inf") if low is None else float(low), float("inf") if high is None else float(high)
+            ordered = self.bounds[0] < self.bounds[1] and self.region != [None, None]
         except (TypeError, ValueError):
             ordered = False
         if not ordered:
@@ -97,7 +99,7 @@ class Finding(Keys):
                 raise UserError("paper: the tasks are needed of which the paper states it, as {ner: words or figures}")
             for task in self.paper:
                 if task not in pages.tasks() and (table or task):
-                    raise UserError(f"paper: {task}: {choices(task, pages.tasks())}")
+                    raise UserError(f"paper: {task}: {choices(task, places.named('task'))}")
             for key in () if table is None else ("more",) if self.measure in OF_WEIGHTS else ("more", "less"):
                 if getattr(self, key) is None:
                     raise UserError(f"{key}: {TITLE_NEEDED}")
@@ -105,12 +107,6 @@ class Finding(Keys):
                 (table or SweepTable()).setting(titles)
         except UserError as error:
             raise ValueError(f"the finding {self.finding!r}: {error}") from None
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The region with infinities for null."""
-        low, high = self.region
-        return -float("inf") if low is None else float(low), float("inf") if high is None else float(high)
 
 
 class SweepTable(Keys):

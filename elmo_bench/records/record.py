@@ -293,11 +293,12 @@ def label(where: str, variant: Mapping[str, Any]) -> str:
         variant: the changes, by dotted key.
     """
     arm, places = ("baseline", []) if where == "none" else ("+ELMo", [where])
-    details = "; ".join([*places, *filter(None, [_changes(variant)])])
+    details = "; ".join([*places, *filter(None, [changes_text(variant)])])
     return with_changes(arm, details)
 
 
-def _changes(variant: Mapping[str, Any]) -> str:
+def changes_text(variant: Mapping[str, Any]) -> str:
+    """A run's changes in one line: "biLM mine, task.data.train=a.txt"."""
     known = {"vectors": "{} vectors", "bilm": "biLM {}"}
     changes = {key: words for key, words in changes_in_words(variant).items() if key != "elmo.where"}
     return ", ".join(
@@ -336,11 +337,6 @@ def in_words(value: Any) -> str:
 def label_of(run: Started) -> str:
     """The arm and the changes of a run in words, and the user's own files of data."""
     return label(run.where, run.variant | run.own_data)
-
-
-def changes_of(run: Started) -> str:
-    """What a run has that is not the scale's: "biLM mine, task.data.train=a.txt"; "" if there is nothing."""
-    return _changes(run.variant | run.own_data)
 
 
 def with_changes(name: str, changes: str) -> str:

@@ -66,21 +66,6 @@ class StudyCell:
     text: str = ""
 
     @property
-    def within(self) -> bool:
-        """Whether the value lies in its interval, up to rounding; true without one."""
-        if self.low is None or self.high is None:
-            return self.low is self.high
-        slack = 10.0**-DIGITS
-        return self.low - slack <= self.value <= self.high + slack
-
-    @property
-    def turned(self) -> StudyCell:
-        """A difference of two layers the other way round."""
-        ends = {"value": self.value, "low": self.high, "high": self.low, "paper": self.paper}
-        signed = {key: None if end is None else -end for key, end in ends.items()}
-        return replace(self, layer=self.minus, minus=self.layer, **signed)
-
-    @property
     def behind(self) -> str:
         """How many examples are behind it, in how many clusters; empty where that is not known."""
         return "" if self.n is None or self.clusters is None else f"{self.n:,} examples in {self.clusters:,} clusters"
@@ -129,7 +114,12 @@ class StudyRecord:
         found = [cell for cell in of_source if (cell.layer, cell.minus) == (layer, minus)]
         if found or minus is None:
             return found
-        return [cell.turned for cell in of_source if (cell.layer, cell.minus) == (minus, layer)]
+        turned = []
+        for cell in (cell for cell in of_source if (cell.layer, cell.minus) == (minus, layer)):
+            ends = {"value": cell.value, "low": cell.high, "high": cell.low, "paper": cell.paper}
+            signed = {key: None if end is None else -end for key, end in ends.items()}
+            turned.append(replace(cell, layer=layer, minus=minus, **signed))
+        return turned
 
 
 def write(record: StudyRecord, results_root: str | Path, more: Mapping[str, Any] | None = None) -> StudyRecord:
@@ -169,8 +159,14 @@ def read(path: Path) -> StudyRecord:
     except UserError as error:
         raise Mismatch(f"not a study of this version: {error}; {REMEDY}", path) from None
     cells = [StudyCell(**{key: cell[key] for key in CELL.model_fields if key in cell}) for cell in page["cells"]]
+    slack = 10.0**-DIGITS  # of rounding
     for cell in cells:
-        if not cell.within:
+        ends = cell.low, cell.high
+        if None in ends:
+            within = cell.low is cell.high
+        else:
+            within = cell.low - slack <= cell.value <= cell.high + slack
+        if not within:
             raise Mismatch(f"the interval of {cell.quantity} of {cell.source} does not hold its value; {REMEDY}", path)
     values: dict[str, Any] = {key: page[key] for key in STUDY.model_fields}
     values["cells"] = cells

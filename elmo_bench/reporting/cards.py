@@ -11,7 +11,7 @@ from typing import Any
 from elmo_bench.configuration import pages
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
-from elmo_bench.reporting.groups import ranges
+from elmo_bench.reporting.gains import ranges
 from elmo_bench.reporting.intervals import Arm, of_arm, spread
 from elmo_bench.reporting.section import pipes
 from elmo_bench.sources import pages as sources

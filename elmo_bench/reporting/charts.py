@@ -15,8 +15,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from elmo_bench.reporting.gains import Comparison
-from elmo_bench.reporting.groups import Group, paper_gain
+from elmo_bench.reporting.gains import Comparison, Group, paper_gain
 from elmo_bench.reporting.intervals import Arm, of_arm, spread
 from elmo_bench.reporting.sweep_tables import Content
 

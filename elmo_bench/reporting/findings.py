@@ -18,8 +18,17 @@ from elmo_bench.configuration.pages import title
 from elmo_bench.configuration.tables import Finding, SweepTable
 from elmo_bench.records.record import Record, with_changes
 from elmo_bench.records.studies import StudyRecord
-from elmo_bench.reporting.gains import SEEDS_AGREE, Comparison, Outcome, Pair, error_reduction, holm, over_bilms, p_text
-from elmo_bench.reporting.groups import Group
+from elmo_bench.reporting.gains import (
+    SEEDS_AGREE,
+    Comparison,
+    Group,
+    Outcome,
+    Pair,
+    error_reduction,
+    holm,
+    over_bilms,
+    p_text,
+)
 from elmo_bench.reporting.intervals import LEVEL, Bounds, Spread, interval_text, smallest
 from elmo_bench.reporting.section import Number, Section, page, pipes
 

@@ -1,19 +1,24 @@
-"""The gains of ELMo at each task and scale, over baselines with the same other settings, with intervals and tests."""
+"""Groups of recorded runs that differ only in their seed; and the gains of ELMo at each task and scale, over baselines
+with the same other settings, with intervals and tests."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from itertools import product
+from itertools import groupby, product
 from math import comb
-from typing import Any, NamedTuple
+from statistics import fmean, stdev
+from typing import Any
 
 import numpy as np
 
+from elmo_bench.configuration.keys import flat
 from elmo_bench.configuration.tables import Setting, in_order
-from elmo_bench.records.frame import CONTEXT_FREE, UNTRAINED, fits, is_main
-from elmo_bench.records.record import Record, changes_of, with_changes
-from elmo_bench.reporting.groups import Group, in_groups, weight, weight_of_pair
+from elmo_bench.records import store
+from elmo_bench.records.frame import CONTEXT_FREE, UNTRAINED, fits, is_main, rows_of
+from elmo_bench.records.record import Record, changes_text, with_changes, without_seed
 from elmo_bench.reporting.intervals import (
     Arm,
     Evidence,
@@ -26,7 +31,157 @@ from elmo_bench.reporting.intervals import (
     spread,
     total,
 )
-from elmo_bench.system.errors import UserError
+from elmo_bench.reporting.section import Run
+from elmo_bench.system.errors import UserError, as_typed
+
+RISES = "↑"
+RISING = f"N {RISES}: N of these runs had their best dev score in the last epoch; more epochs might raise the score."
+
+
+@dataclass(eq=False)
+class Group:
+    """Runs that differ only in their seed, sorted by seed.
+
+    Attributes:
+        name: of their row in tables.
+        among: all groups of the task at the scale, whose seeds show how far a score varies.
+        metric: the one that is shown; by default the one that the first run monitors.
+        first: the run with the smallest seed.
+        rising: how many runs had their best dev score in the last epoch, "; 3 ↑"; empty if none had.
+        seeds: the seeds, and how many of them were `rising`: "1-3, 7; 2 ↑".
+    """
+
+    records: list[Record]
+    name: str = ""
+    among: Sequence[Group] = field(default=(), repr=False)
+    metric: str = ""
+    first: Record = field(init=False, repr=False)
+    rising: str = field(init=False, repr=False)
+    seeds: str = field(init=False, repr=False)
+
+    def __post_init__(self):
+        self.first = self.records[0]
+        self.metric = self.metric or self.first.monitor
+        number = sum(record.rises for record in self.records)
+        self.rising = f"; {number} {RISES}" if number else ""
+        self.seeds = ranges([record.seed for record in self.records]) + self.rising
+
+    def scores(self, split: str = "test", metric: str = "") -> list[float]:
+        """The score of each seed, in percent."""
+        return [record.metrics[split][metric or self.metric] for record in self.records]
+
+    def mean(self, split: str = "test", metric: str = "") -> str:
+        """The mean and sample deviation of the scores, "90.00 ± 1.00"; no deviation for a single run."""
+        scores = self.scores(split, metric)
+        return f"{fmean(scores):.2f}" + (f" ± {stdev(scores):.2f}" if len(scores) > 1 else "")
+
+    def mean_of(self, key: str, form: str) -> str:
+        """The mean of another number over the runs that have one, in this form; empty if none has."""
+        known = [value for record in self.records if (value := getattr(record, key))]
+        return form.format(fmean(known)) if known else ""
+
+    def weights(self, place: str) -> list[float]:
+        """The mean over the seeds of each s_j at the selected epoch, then that of gamma."""
+        chosen = [[*record.weights_at(place), record.gamma[place][record.epoch - 1]] for record in self.records]
+        return [fmean(column) for column in zip(*chosen, strict=True)]
+
+    def runs(self, *values: str) -> list[Run]:
+        """Links to the records; each run with its value, by default the name of the group."""
+        paths = (store.place(".", record.scale, record.task, record.run) for record in self.records)
+        return [
+            Run(record.run, f"seed {record.seed}: {value}", path.as_posix())
+            for record, path, value in zip(self.records, paths, values or [self.name] * len(self.records), strict=True)
+        ]
+
+
+def in_groups(records: Sequence[Record], metric: str = "") -> list[Group]:
+    """The groups of one task at one scale; runs with another biLM or other data are in another group.
+
+    If groups would have the same name, it includes how they differ. Records of one group that have different metrics
+    or layers are refused, as one of them must be wrong.
+    """
+    found = []
+    for _, alike in rows_of(records).groupby(["label", "bilm"], sort=False, dropna=False):
+        parts = alike.groupby(["group", "weights", "inputs"], sort=False)
+        groups = [[*runs.sort_values("seed", kind="stable").record] for _, runs in parts]
+        settings = differences([flat(without_seed(runs[0].settings)) for runs in groups])
+        files = differences([{"biLM": runs[0].weights, "data": runs[0].data_sha256} for runs in groups])
+        for runs, changed, digests in zip(groups, settings, files, strict=True):
+            columns = [  # what a table averages: how many layers are weighted at each place, and the metrics
+                [
+                    {place: len(rows[0]) for place, rows in record.layer_weights.items()},
+                    *map(set, record.metrics.values()),
+                ]
+                for record in runs
+            ]
+            for other, each in zip(runs, columns, strict=True):
+                if each != columns[0]:
+                    raise UserError(
+                        f"the records {runs[0].run} and {other.run} ({other.task}, scale {other.scale}) differ "
+                        "only in their seed, but have other metrics or layers; restore or remove the wrong one"
+                    )
+            words = settings_text(changed)
+            digests = [f"{kind} {short(each)}" for kind, each in digests.items() if short(each) not in "; ".join(words)]
+            found.append(Group(runs, "; ".join([alike.label.iloc[0], *words, *digests]), found, metric))
+    return found
+
+
+def differences(settings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """For each of several settings, its values of the dotted keys in which they differ; None where it lacks the key."""
+    keys = sorted({key for each in settings for key in each})
+    different = [key for key in keys if any(each.get(key) != settings[0].get(key) for each in settings)]
+    return [{key: each.get(key) for key in different} for each in settings]
+
+
+def weight(group: Group) -> tuple[bool, bool, int, str, str]:
+    """Sorts groups: last those on the scale's own data, then without a change, with most seeds, the newest."""
+    newest = max(record.finished for record in group.records)
+    return not group.first.own_data, not group.first.variant, len(group.records), newest, group.first.group
+
+
+def weight_of_pair(pair: tuple[Group, Group]) -> tuple:
+    """The same for the groups of a comparison, by the one with fewer seeds."""
+    one, other = map(weight, pair)
+    return (*min(one[:2], other[:2]), *sorted((one[2:], other[2:])))
+
+
+def settings_text(settings: Mapping[str, Any], most: int = 4) -> list[str]:
+    """Settings as key=value, a sha256 cut to eight digits; beyond `most` of them, only how many more there are."""
+    shown = [f"{key}={short(value)}" for key, value in list(settings.items())[:most]]
+    return shown + ([f"{len(settings) - most} more settings"] if len(settings) > most else [])
+
+
+def short(value: Any) -> str:
+    """A value as text, each sha256 cut to eight digits."""
+    return re.sub(r"\b(sha256:)?([0-9a-f]{8})[0-9a-f]{56}\b", r"\2", as_typed(value))
+
+
+def rising_remark(rows: Sequence[Sequence[str]]) -> list[str]:
+    """An explanation of the mark ↑ for a table that has it."""
+    return [RISING] if any(RISES in cell for row in rows for cell in row) else []
+
+
+def paper_scores(record: Record, metric: str = "") -> tuple[float | None, float | None]:
+    """The paper's figures for the baseline and +ELMo."""
+    given = (record.paper.get(arm) for arm in ("baseline", "elmo"))
+    before, after = (each.get(metric or record.monitor) if isinstance(each, dict) else each for each in given)
+    return before, after
+
+
+def paper_gain(record: Record) -> str:
+    """The paper's gain of ELMo in the monitored metric, "+2.07"; empty without figures."""
+    before, after = paper_scores(record)
+    return "" if before is None or after is None else f"{round(after - before, 2):+.2f}"
+
+
+def ranges(seeds: Sequence[int]) -> str:
+    """[1, 2, 3, 7] -> "1-3, 7"."""
+    alike = groupby(enumerate(sorted(seeds)), key=lambda pair: pair[1] - pair[0])  # in a range both grow by one
+    parts = [[seed for _, seed in pairs] for _, pairs in alike]
+    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+
+
+# Gains.
 
 Pair = tuple[Group, Group]  # the treated arm and the control
 Paired = Sequence[Sequence[Sequence[Evidence]]]  # for each pair, the evidence of the runs of its arms
@@ -34,7 +189,8 @@ LARGE = 0.25  # of a gain: a reader should know the cluster of examples that car
 SEEDS_AGREE = "no interval: the seeds do not differ"
 
 
-class Gain(NamedTuple):
+@dataclass
+class Gain:
     """By how much one arm is better than another, in percent points.
 
     Attributes:
@@ -45,6 +201,9 @@ class Gain(NamedTuple):
         clusters: how many clusters of examples there are, such as "316 documents, 20 effective"; else empty.
         carried: the cluster that carries a large part of the gain, "without NAME the gain is +0.95 (62 % less)"; empty
             if none does. A cluster without a name has its number from 1.
+        interval: the 95 % interval.
+        p: of no gain, from the spread of the interval; None without one, or with one seed in an arm.
+        verdict: how sure it is: clear or worse (the interval is above or below 0), not shown, one seed, no interval.
     """
 
     mean: float
@@ -53,26 +212,19 @@ class Gain(NamedTuple):
     note: str
     clusters: str = ""
     carried: str = ""
+    interval: tuple[float, float] | None = field(init=False)
+    p: float | None = field(init=False)
+    verdict: str = field(init=False)
 
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval."""
-        return self.spread and self.spread.around(self.mean)
-
-    @property
-    def p(self) -> float | None:
-        """The p of no gain, from the spread of the interval; None without one, or with one seed in an arm."""
-        return self.spread.p(self.mean) if self.spread and min(self.seeds) > 1 else None
-
-    @property
-    def verdict(self) -> str:
-        """How sure it is: clear or worse (the interval is above or below 0), not shown, one seed, no interval."""
-        if min(self.seeds) < 2:
-            return "one seed"
-        if self.interval is None:
-            return "no interval"
-        low, high = self.interval
-        return "clear" if low > 0 else "worse" if high < 0 else "not shown"
+    def __post_init__(self):
+        several = min(self.seeds) > 1
+        self.interval = self.spread and self.spread.around(self.mean)
+        self.p = self.spread.p(self.mean) if self.spread and several else None
+        if not several or self.interval is None:
+            self.verdict = "no interval" if several else "one seed"
+        else:
+            low, high = self.interval
+            self.verdict = "clear" if low > 0 else "worse" if high < 0 else "not shown"
 
     def __str__(self) -> str:
         """ "+5.31 [+4.10, +6.52]"; without an interval only the mean."""
@@ -148,7 +300,7 @@ def error_reduction(pairs: tuple[Pair, ...]) -> Gain | None:
         return None
     share = gained.mean / errors
     found = spread(one.scaled(100 / errors), other.scaled(100 * (1 - share) / errors))
-    return gained._replace(mean=100 * share, spread=found, carried="")
+    return replace(gained, mean=100 * share, spread=found, carried="")
 
 
 def of_models(treated: Group, control: Group) -> list[float | None]:
@@ -173,7 +325,7 @@ def _arms(pairs: Sequence[Pair], split: str) -> tuple[list[Arm], str, Paired]:
     alike = {(each.first.fraction, each.first.inputs) for each in pairs[0]}
     among = (each for each in pairs[0][0].among if (each.first.fraction, each.first.inputs) in alike)
     pooled, doubt = pool(tuple(tuple(each.scores(split)) for each in among))
-    known = [[of_arm(each.records, split, each.metric or each.first.monitor) for each in pair] for pair in pairs]
+    known = [[of_arm(each.records, split, each.metric) for each in pair] for pair in pairs]
     if not all(one and other and one[0].pairs_with(other[0]) for one, other in known):
         known = []
     found = [
@@ -229,12 +381,14 @@ def shown_by(seeds: tuple[int, int]) -> str:
 SCALES = ("paper", "open", "mini")
 
 
-class Comparison(NamedTuple):
+@dataclass
+class Comparison:
     """An arm with ELMo, a baseline or a control, and the gain on either split.
 
     Attributes:
         context: of a gain over a baseline, what the arm has over its own layer 0, which has no context, on test; None
             without such runs.
+        task, changes, title: the task; the biLM, word vectors and data that are not the scale's; both in one.
     """
 
     treated: Group
@@ -242,20 +396,14 @@ class Comparison(NamedTuple):
     dev: Gain
     test: Gain
     context: Gain | None = None
+    task: str = field(init=False)
+    changes: str = field(init=False)
+    title: str = field(init=False)
 
-    @property
-    def task(self) -> str:
-        return self.treated.first.task
-
-    @property
-    def changes(self) -> str:
-        """The biLM, word vectors and data that are not the scale's."""
-        return changes_of(self.treated.first)
-
-    @property
-    def title(self) -> str:
-        """The task, and these changes."""
-        return with_changes(self.task, self.changes)
+    def __post_init__(self):
+        run = self.treated.first
+        self.task, self.changes = run.task, changes_text(run.variant | run.own_data)
+        self.title = with_changes(self.task, self.changes)
 
 
 class Outcome:

@@ -24,8 +24,7 @@ from elmo_bench.records.studies import StudyRecord
 from elmo_bench.records.times import COMPUTING, in_time, typical
 from elmo_bench.reporting import charts, findings, score_tables, sweep_tables
 from elmo_bench.reporting.findings import RULE, UNTESTED, Evaluated, evaluated
-from elmo_bench.reporting.gains import READING, Comparison, Scales, by_scale, compared, scale_order
-from elmo_bench.reporting.groups import paper_gain, ranges
+from elmo_bench.reporting.gains import READING, Comparison, Scales, by_scale, compared, paper_gain, ranges, scale_order
 from elmo_bench.reporting.intervals import interval_text
 from elmo_bench.reporting.section import Number, Section, inert, page, pipes
 from elmo_bench.system import places

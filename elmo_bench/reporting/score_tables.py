@@ -4,6 +4,7 @@ and of studies of the biLM."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 
 from elmo_bench.configuration.keys import flat
@@ -15,10 +16,14 @@ from elmo_bench.records.store import read_all
 from elmo_bench.records.studies import LONG, SHARED, StudyCell, StudyRecord
 from elmo_bench.records.times import in_time, typical
 from elmo_bench.reporting import gains
-from elmo_bench.reporting.gains import Comparison, Outcome, Scales, by_scale, largest
-from elmo_bench.reporting.groups import (
+from elmo_bench.reporting.gains import (
+    Comparison,
     Group,
+    Outcome,
+    Scales,
+    by_scale,
     differences,
+    largest,
     paper_gain,
     paper_scores,
     ranges,
@@ -275,11 +280,9 @@ def _beside(own: Outcome) -> Section:
     theirs = sorted(reference, key=lambda record: record.seed)
     groups = sorted(own.groups, key=lambda group: (group.first.has_elmo, group.name))
     for group in groups:
-        first, other = (
-            group.first,
-            Group([record for record in theirs if record.group == group.first.group], "", (), metric),
-        )
-        recorded = [other.mean(), other.seeds] if other.records else ["", ""]
+        first, alike = group.first, [record for record in theirs if record.group == group.first.group]
+        other = Group(alike, metric=metric) if alike else None
+        recorded = [other.mean(), other.seeds] if other else ["", ""]
         bilm, paper = first.bilm_name or "-", _paper_score(first, metric)
         rows.append((group.name, bilm, group.mean(), group.seeds, *recorded, paper))
     alike = {group.first.group for group in groups}
@@ -292,7 +295,7 @@ def _beside(own: Outcome) -> Section:
         shown = [("gain of +ELMo", gained, paper_gain(main.treated.first))]
         for name, found, figure in [*shown, (CONTEXT, context, "")] if any(context) else shown:
             # an interval only where both arms have several seeds
-            sure = [each if each is None or min(each.seeds) > 1 else each._replace(spread=None) for each in found]
+            sure = [each if each is None or min(each.seeds) > 1 else replace(each, spread=None) for each in found]
             ours, others = (str(each or "") for each in sure)
             rows.append((name, "", ours, "", others, "", figure))
     title = f"{own.task}, scale {own.scale}: your runs, the reference runs and the paper"

@@ -7,25 +7,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations, compress, product
-from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from elmo_bench.configuration import pages, tables
 from elmo_bench.configuration.tables import Column, Setting, in_order
 from elmo_bench.records.frame import fits, in_words, is_context_control, normal
 from elmo_bench.records.record import Record
 from elmo_bench.records.times import COMPUTING, in_time, typical
-from elmo_bench.reporting.gains import Scales, by_scale, gain, p_text
-from elmo_bench.reporting.groups import Group, rising_remark, weight
+from elmo_bench.reporting.gains import Group, Scales, gain, p_text, rising_remark, weight
 from elmo_bench.reporting.section import Number, Section, page
 from elmo_bench.sweeps import request as sweeps
 from elmo_bench.sweeps.request import SweepRequest
-from elmo_bench.system.storage.files import write_text
-
-if TYPE_CHECKING:
-    from elmo_bench.sweeps.plan import Plan
 
 Row = tuple[str, ...]
 Pair = tuple[Column, Column]  # a row and a column
@@ -52,7 +47,8 @@ class Cell(NamedTuple):
     impossible: bool
 
 
-class Content(NamedTuple):
+@dataclass
+class Content:
     """The content of a table.
 
     Attributes:
@@ -60,6 +56,8 @@ class Content(NamedTuple):
         cells: by task, in the paper's order, then by row and column.
         metrics: by task, the one that is shown.
         note: a description of the scale, and which data are the user's.
+        name: the path of its file below the folder of results; overrides on which results depend are part of it.
+        groups: the cells that have runs.
     """
 
     request: SweepRequest
@@ -67,18 +65,14 @@ class Content(NamedTuple):
     cells: Sequence[Cell]
     metrics: Mapping[str, str]
     note: str
+    name: str = field(init=False)
+    groups: list[tuple[Cell, Group]] = field(init=False)
 
-    @property
-    def name(self) -> str:
-        """The path of its file below the folder of results; overrides on which results depend are part of it."""
+    def __post_init__(self):
         request = self.request
         parts = [request.sweep, request.scale, *(re.sub(r"[^\w.=+-]+", "_", change) for change in request.changes)]
-        return f"tables/{'.'.join(parts)[:120]}.md"
-
-    @property
-    def groups(self) -> list[tuple[Cell, Group]]:
-        """The cells that have runs."""
-        return [(cell, cell.group) for cell in self.cells if cell.group]
+        self.name = f"tables/{'.'.join(parts)[:120]}.md"
+        self.groups = [(cell, cell.group) for cell in self.cells if cell.group]
 
 
 def content(request: SweepRequest, scales: Scales, asked: Mapping[str, Container[str]] | None = None) -> Content | None:
@@ -333,17 +327,6 @@ def weights(content: Content) -> tuple[Row, list[Row]]:
             marked += [""] * (layers - len(each))
             found.append((name, place, *marked, f"{gamma:.2f}", f"{len(cell.group.records)}"))
     return ("task", "ELMo at", *(f"s_{j}" for j in range(layers)), "γ", "seeds"), found
-
-
-# The file.
-
-
-def write(plan: Plan) -> Content:
-    """Writes the table of a sweep, for the tasks asked for and others that have runs of their own in it."""
-    found = content(plan.request, by_scale(plan.records.values()), plan.asked)
-    assert found is not None  # the tasks asked for are in it
-    write_text(Path(plan.config.results_root) / found.name, markdown(sections(found)))
-    return found
 
 
 def of_scales(scales: Scales) -> dict[str, Content]:

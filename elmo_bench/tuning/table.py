@@ -15,7 +15,7 @@ from elmo_bench.configuration.composing import changed
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.records import store, studies
 from elmo_bench.records.studies import StudyCell, StudyRecord
-from elmo_bench.reporting.groups import settings_text
+from elmo_bench.reporting.gains import settings_text
 from elmo_bench.reporting.intervals import Spread
 from elmo_bench.system.errors import UserError
 from elmo_bench.tuning.tuned import DEV

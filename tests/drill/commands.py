@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 
 from elmo_bench.commands.bilm import Vocabulary
 from elmo_bench.commands.compare import Publish, Report
-from elmo_bench.commands.run import Data, Reproduce
+from elmo_bench.commands.run import Reproduce
+from elmo_bench.commands.train import Data
 from elmo_bench.layers import shards
 from elmo_bench.records import publishing
 from elmo_bench.sources import pages as data_pages

@@ -12,8 +12,7 @@ from elmo_bench.records import store, studies
 from elmo_bench.records.record import Record, without_seed
 from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.reporting import score_tables
-from elmo_bench.reporting.gains import by_scale
-from elmo_bench.reporting.groups import ranges
+from elmo_bench.reporting.gains import by_scale, ranges
 from elmo_bench.reporting.report import MARKS, embedded, refresh
 from elmo_bench.reporting.section import show
 from elmo_bench.running import run
@@ -41,7 +40,7 @@ def fake(where="input", seed=1, f1=90.0, scale="open", group=None, **more):
         "trainer": {"devices": 1},
     }  # fmt: skip
     told = {"seed": seed, "scale": {"name": scale}, "task": {"name": task, "version": version}}
-    settings = more.get("settings", told | {"elmo": {"group": group or where}})
+    settings = told | more.pop("settings", {"elmo": {"group": group or where}})
     history = more.get("history", {"epoch": [1, 2], "updates": [10, 20], "dev.f1": [f1, f1 + 1]})
     epochs = len(history["epoch"])
     return Record(**{

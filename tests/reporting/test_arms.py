@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -128,7 +129,7 @@ def arm(where: str, f1: float, vectors: str | None = None, **more):
     changes = ({"vectors": vectors} if vectors else {}) | ({"bilm": bilm} if bilm != "open" else {})
     record = fake(where, more.pop("seed", 1), f1, group=f"{where}-{vectors}", variant=changes, **more)
     record.config["vectors"] = {"source": "sets", "sets": {"glove": {"name": "glove.6B.50d"}}}
-    return record
+    return replace(record)
 
 
 @pytest.mark.usefixtures("first_versions")

@@ -14,8 +14,7 @@ from elmo_bench.metrics.items import F1Metric, Items, smallest
 from elmo_bench.records import items, store
 from elmo_bench.reporting import gains, intervals, score_tables
 from elmo_bench.reporting.findings import OPEN, verdict
-from elmo_bench.reporting.gains import Comparison, Gain, Outcome, gain, holm, of_models, shown_by
-from elmo_bench.reporting.groups import Group
+from elmo_bench.reporting.gains import Comparison, Gain, Group, Outcome, gain, holm, of_models, shown_by
 from elmo_bench.reporting.intervals import LEVEL, Spread, pool
 from elmo_bench.reporting.section import Number, Section
 from elmo_bench.system.errors import UserError

@@ -1,14 +1,14 @@
 """Which runs a table averages, and how it tells apart rows of one arm."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from elmo_bench.configuration import pages
 from elmo_bench.reporting import report as page
 from elmo_bench.reporting import score_tables
-from elmo_bench.reporting.gains import Outcome, by_scale
-from elmo_bench.reporting.groups import in_groups, settings_text
+from elmo_bench.reporting.gains import Outcome, by_scale, in_groups, settings_text
 from elmo_bench.reporting.report import Chapter, answer
 from elmo_bench.reporting.section import Section
 from tests.records.test_records import fake, save
@@ -115,6 +115,7 @@ def test_elmo_is_not_compared_with_a_baseline_on_another_file_of_vectors_of_the_
         table = f"sha256:{OTHER if record.has_elmo else MINE}"
         record.settings["vectors"] = {"source": "sets", "sets": {"glove": {"table": table}}}
         record.config["vectors"] = {"source": "sets", "sets": {"glove": {"name": "glove.6B.50d"}}}
+    runs = [*map(replace, runs)]
     assert Outcome(runs).comparisons == []
     assert Outcome(runs).pair({}, {"arm": "baseline"}) is None
     (section,) = score_tables.overview(by_scale(runs))
@@ -123,7 +124,7 @@ def test_elmo_is_not_compared_with_a_baseline_on_another_file_of_vectors_of_the_
     }  # fmt: skip
     for record in runs:
         record.settings["vectors"]["sets"]["glove"]["table"] = f"sha256:{MINE}"
-    assert len(Outcome(runs).comparisons) == 1
+    assert len(Outcome([*map(replace, runs)]).comparisons) == 1
 
 
 def test_the_answer_is_of_the_scales_own_data_and_bilm_and_names_others():
@@ -159,10 +160,10 @@ def test_a_bilm_that_runs_make_themselves_is_known_by_its_recipe():
     assert len(in_groups(runs)) == 2
     for record in runs:
         record.settings["bilm"] = {"recipe": {"version": 1}}
-    (group,) = in_groups(runs)
+    (group,) = in_groups([*map(replace, runs)])
     assert [record.seed for record in group.records] == [1, 2]
     runs[1].settings["bilm"] = {"recipe": {"version": 2}}
-    assert len(in_groups(runs)) == 2
+    assert len(in_groups([*map(replace, runs)])) == 2
 
 
 # Pages.

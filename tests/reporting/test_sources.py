@@ -1,5 +1,7 @@
 """The table of sources of context: gains over every earlier source, weights, cost, and what is no evidence."""
 
+from dataclasses import replace
+
 import pytest
 
 from elmo_bench.reporting import sweep_tables
@@ -22,7 +24,7 @@ def source(task: str, name: str, seed: int, f1: float):
     variant = {} if name == "mini" else {"bilm": name}
     record = fake("input", seed, f1, "mini", name, task=task, bilm=bilm, layer_weights=weights, variant=variant)
     record.config["bilm"] = {"_target_": CLASSES[name], "seen": ["snli"] if name == "minilm" else []}
-    return record
+    return replace(record)
 
 
 def test_sources_stand_side_by_side_with_their_gains_weights_and_cost_and_what_is_no_evidence():

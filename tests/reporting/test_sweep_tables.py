@@ -30,7 +30,7 @@ def made(task="ner", variant=None, **scores):
     ]
     for run in runs:
         run.config["vectors"] = {"source": "text"}
-    return runs
+    return [*map(replace, runs)]
 
 
 def shown(request: SweepRequest, records) -> Section:
@@ -108,7 +108,7 @@ def test_rows_and_columns_are_settings():
     runs = [*made(none=[60.0], input=[70.0]), *made(variant={"fraction": 0.1}, none=[40.0], input=[50.0])]
     for run in runs:
         run.config["fraction"] = run.variant.get("fraction", 1.0)
-    table = rows(SweepRequest("figure1", ["ner"], seeds=1), runs)
+    table = rows(SweepRequest("figure1", ["ner"], seeds=1), [*map(replace, runs)])
     assert table[0] == ("task", "", "0.1 %", "0.3 %", "1 %", "3 %", "10 %", "30 %", "100 %")
     assert [(*row[:2], row[6], row[8]) for row in table[1:]] == [
         ("NER, f1", "baseline", "41.00 (1)", "61.00 (1)"), ("NER, f1", "+ ELMo", "51.00 (1)", "71.00 (1)")

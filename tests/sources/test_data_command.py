@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.commands.run import Data
+from elmo_bench.commands.train import Data
 from elmo_bench.configuration import composing
 from elmo_bench.configuration.composing import compose
 from elmo_bench.identity.missing import check_files

@@ -10,7 +10,7 @@ import pytest
 
 from elmo_bench.commands.bilm import Vocabulary
 from elmo_bench.commands.compare import Report
-from elmo_bench.commands.run import DOWNLOADS, Data
+from elmo_bench.commands.train import DOWNLOADS, Data
 from elmo_bench.commands.use import Embed, Predict
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError

@@ -22,6 +22,8 @@ from elmo_bench.system.storage.disk import steady
 from elmo_bench.system.storage.files import private, replacing, write_text
 from elmo_bench.system.storage.hashing import sha256
 
+# The end of an archive: signature, disks, members here and in all, size, offset, length of the comment.
+END = struct.Struct("<4s4H2LH")
 MORE = 0xFFFF  # what the end of an archive says of more members than it can count
 # What the readers of damaged archives, pickles and compressed files raise.
 UNREADABLE = (
@@ -47,28 +49,21 @@ def damage(path: StrPath) -> str | None:
     limits.regular(path)
     try:
         with zipfile.ZipFile(path) as archive:
-            if _count(path) not in (len(archive.infolist()), MORE):
+            members = archive.infolist()
+            with open(path, "rb") as file:
+                file.seek(-END.size, os.SEEK_END)
+                signature, _, _, _, entries, *_ = END.unpack(file.read())
+            if signature != b"PK\5\6":
+                raise ValueError("its end is not that of an archive")
+            # `zipfile` does not compare their number: an entry with a wrong length hides those after it.
+            if entries not in (len(members), MORE):
                 return "damaged: its directory lists fewer members than were written"
-            if sum(each.file_size for each in archive.infolist()) > limits.unpacked(os.path.getsize(path)):
+            if sum(each.file_size for each in members) > max(limits.RATIO * os.path.getsize(path), limits.UNPACKED):
                 return f"unpacks to over {limits.RATIO} times its size"
             damaged = archive.testzip()
     except UNREADABLE as error:
         return f"damaged, or not such a file ({_why(error)})"
     return None if damaged is None else f"damaged: {damaged} in it does not match its checksum"
-
-
-def _count(path: StrPath) -> int:
-    """How many members the end of an archive counts.
-
-    `zipfile` does not compare the number: an entry of the directory with a wrong length hides those after it.
-    """
-    end = struct.Struct("<4s4H2LH")  # signature, disks, entries here and in all, size, offset, length of the comment
-    with open(path, "rb") as file:
-        file.seek(-end.size, os.SEEK_END)
-        signature, _, _, _, entries, *_ = end.unpack(file.read())
-    if signature != b"PK\5\6":
-        raise ValueError("its end is not that of an archive")
-    return entries
 
 
 def save_checkpoint(state: Mapping[str, Any], path: Path) -> None:
