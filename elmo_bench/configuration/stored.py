@@ -13,6 +13,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from omegaconf import OmegaConf
+
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import yaml_text
@@ -79,7 +81,9 @@ def _on_pages(conf: tuple[Path, ...], task: str | None) -> frozenset[tuple[str, 
     wanted = ["**/*.yaml"] if task is None else [f"task/{task}.yaml", f"task/{task}/*.yaml"]
     pages = {page: read_text(page) for folder in conf for pattern in wanted for page in folder.glob(pattern)}
     naming = [page for page, text in pages.items() if any(key in text for key in NAMING)]
-    return frozenset(named for page in naming for named in _named(yaml_text.values(page), page.parent.name))
+    return frozenset(
+        named for page in naming for named in _named(OmegaConf.to_container(yaml_text.read(page)), page.parent.name)
+    )
 
 
 def _named(page: Any, block: str) -> Iterator[tuple[str, str]]:

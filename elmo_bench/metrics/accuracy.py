@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from elmo_bench.metrics.items import AdditiveMetric, Number, ratio
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import ending, open_text
-from elmo_bench.text.labels import NO_GOLD, Labels, warn_disjoint
-from elmo_bench.text.source import TABLES, DataSource
+
+if TYPE_CHECKING:  # a report needs no reader
+    from elmo_bench.text.labels import Labels
+    from elmo_bench.text.source import DataSource
 
 
 class Accuracy(AdditiveMetric):
@@ -24,6 +26,8 @@ class Accuracy(AdditiveMetric):
 
     def update(self, predictions: Sequence[Any], rows: Sequence[Mapping[str, Any]]) -> None:
         """Counts one prediction for each row."""
+        from elmo_bench.text.labels import NO_GOLD
+
         for predicted, row in self.tally.pairs(predictions, rows):
             gold = row["label"]
             if gold not in (None, NO_GOLD):
@@ -45,6 +49,8 @@ def score_labels(
     """Accuracy of two files: with one label per line, perhaps in double quotes; tables of `source` with a column label;
     or those of the data set, of which `own` gives the labels. Where gold is "-" a line is left out.
     """
+    from elmo_bench.text.labels import NO_GOLD, warn_disjoint
+    from elmo_bench.text.source import TABLES
 
     def read(path: Path) -> Iterable[str]:
         if ending(path) != ".parquet":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from elmo_bench.configuration.keys import valid
 from elmo_bench.system.errors import UserError, notice
-from elmo_bench.tagging.metric import KEYS, TaggedFiles, TaggedSentence
+from elmo_bench.tagging.files import KEYS, TaggedFiles, TaggedSentence
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import tags
 from elmo_bench.text.batching import TextReader

@@ -18,11 +18,10 @@ import numpy as np
 from elmo_bench.metrics.items import AdditiveMetric, Number, ratio
 from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage import limits
-from elmo_bench.text import brackets
-from elmo_bench.text.conll2012 import EXPECTED, NO_SINGLETONS, WIDTH, WORD, Document, begins_with, read_documents
 
-if TYPE_CHECKING:  # `score` needs no torch
+if TYPE_CHECKING:  # `score` needs no torch, and a report no reader
     from elmo_bench.task import Prediction, Row
+    from elmo_bench.text.conll2012 import Document
 
 Mention = tuple[int, int]
 Chains = list[list[Mention]]
@@ -169,6 +168,8 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     standard error. If `predict` has marked the predictions so, the gold file's clusters of one mention are left out, as
     in the run, and counted on the standard error.
     """
+    from elmo_bench.text.conll2012 import EXPECTED, NO_SINGLETONS, WIDTH, WORD, begins_with, read_documents
+
     key, response = ({part.key: part for part in read_documents(path, strict=False)} for path in (gold, predictions))
     for path, parts in ((gold, key), (predictions, response)):
         if not parts:
@@ -217,6 +218,8 @@ def _rows(part: Document) -> list[tuple[int, list[str]]]:
 
 def _read(part: Document, distinct: bool = False) -> Chains:
     """The chains, in the order in which the scorer meets them; `distinct` refuses a mention twice in a chain."""
+    from elmo_bench.text import brackets
+
     rows = _rows(part)
     try:
         found = brackets.chains([row[-1] for _, row in rows])

@@ -1,98 +1,12 @@
-"""SNLI's pairs, in its own files (TSV with a header, the release's JSON lines) or in tables, and their accuracy.
-
-Pairs without a gold label are left out, as always for SNLI.
-"""
+"""The accuracy over SNLI's pairs. Those without a gold label are left out, as always for SNLI."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from itertools import repeat
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from elmo_bench.metrics.accuracy import Accuracy, score_labels
-from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import json_text
-from elmo_bench.system.storage.files import ending, numbered_lines
-from elmo_bench.text.labels import NO_GOLD, Labels
-from elmo_bench.text.source import DataSource, Table
-
-LABELS = ("entailment", "neutral", "contradiction")  # in the order of the hub's numbers
-COLUMNS = ("gold_label", "sentence1", "sentence2")  # of both file formats, with the release's names
-
-
-class Pair(NamedTuple):
-    """One pair as in its source, and the error for what is wrong there."""
-
-    label: str
-    premise: str
-    hypothesis: str
-    fault: Callable[[str], UserError]
-    input: Mapping[str, Any] = {}  # its row in the file
-
-
-def is_release(path: Path) -> bool:
-    """Whether a file has the release's columns, and not those of a table, by its first line."""
-    if ending(path) not in (".jsonl", ".tsv"):
-        return False
-    _, first = next(numbered_lines(path), (0, ""))
-    return not {"premise", "hypothesis"} <= {*re.split(r'["\t\r\n]', first)}
-
-
-def labels(data: Mapping[str, Any]) -> Labels:
-    """The three labels, by the names of `task.data.labels`, too."""
-    return Labels(LABELS, given=data.get("labels"))
-
-
-def read(opened: Table | Path, known: Labels, labelled: bool = True) -> Iterator[Pair]:
-    """The pairs of a file of SNLI, or of a table of premise, hypothesis and label; not `labelled`: without labels."""
-    if isinstance(opened, Path):
-        yield from read_pairs(opened, known, labelled)
-        return
-    opened.require("premise", "hypothesis", *["label"] * labelled)
-    given = known.of_table(opened) if labelled else repeat(NO_GOLD, len(opened.rows))
-    columns = given, opened.texts("premise"), opened.texts("hypothesis")
-    for row, pair in enumerate(zip(*columns, strict=True)):
-        yield Pair(*pair, partial(opened.fault, row), opened.row(row))
-
-
-def read_pairs(path: Path, known: Labels, labelled: bool = True) -> Iterator[Pair]:
-    """The pairs of one of SNLI's files as a stream: JSON lines if its name contains `.jsonl`, else TSV with a header.
-
-    Empty lines are skipped.
-    """
-    needed, header, pair = COLUMNS[not labelled :], [], None
-    for number, line in numbered_lines(path):
-        fault = partial(UserError, path=path, line=number)
-        if ".jsonl" in path.suffixes:
-            try:
-                row = json_text.parse(line)
-            except ValueError as error:
-                raise fault(f"{error}; correct the file") from None
-            if not isinstance(row, dict):
-                raise fault("not a JSON object; correct the file")
-        elif header:
-            cells = line.split("\t")
-            if len(cells) > len(header):
-                raise fault(f"{len(cells)} columns, but the header has {len(header)}; correct the file")
-            row = dict(zip(header, cells, strict=False))
-        else:
-            header = line.split("\t")
-            if missing := [name for name in needed if name not in header]:
-                raise fault(f"the header lacks the column {', '.join(missing)}; correct the file")
-            continue
-        if missing := [name for name in needed if name not in row]:
-            raise fault(f"the column {', '.join(missing)} is missing; correct the file")
-        if wrong := [name for name in needed if not isinstance(row[name], str)]:
-            raise fault(f"{wrong[0]} is not text; correct the file")
-        label = known.find(row[COLUMNS[0]]) if labelled else NO_GOLD
-        if label is None:
-            raise fault(known.unknown(row[COLUMNS[0]]))
-        yield (pair := Pair(label, row[COLUMNS[1]], row[COLUMNS[2]], fault, row))
-    if pair is None:
-        raise UserError("the file has no rows", path)
 
 
 class SnliMetric(Accuracy):
@@ -107,6 +21,10 @@ class SnliMetric(Accuracy):
 
 def score(gold: Path | str, predictions: Path | str, data: Mapping[str, Any] | None = None) -> dict[str, float]:
     """Accuracy of two files with one label a line, "-" where there is no gold label, or that the reader reads."""
+    from elmo_bench.text.source import DataSource  # a report needs no reader
+
+    from .pairs import is_release, labels, read_pairs
+
     source = DataSource(data or {}, native=is_release, keys=("labels",))
     known = labels(source.data)
     return score_labels(gold, predictions, known, source, lambda path: (pair.label for pair in read_pairs(path, known)))

@@ -15,7 +15,7 @@ from elmo_bench.text.source import DataSource, tables
 from elmo_bench.text.tokenizer import compounds, words
 from elmo_bench.text.vocabulary import Vocabulary
 
-from .metric import LABELS, Pair, is_release, labels, read
+from .pairs import LABELS, Pair, is_release, labels, read
 
 if TYPE_CHECKING:
     from datasets import DatasetDict

@@ -13,12 +13,10 @@ from unicodedata import normalize
 from elmo_bench.metrics.items import AdditiveMetric, Number, ratio
 from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage.json_text import read as read_json
-from elmo_bench.text.source import DataSource, Table
 
-from .paragraphs import answers_of, is_release, numbered
-
-if TYPE_CHECKING:  # `score` needs no torch
+if TYPE_CHECKING:  # `score` needs no torch, and a report no reader
     from elmo_bench.task import Row
+    from elmo_bench.text.source import DataSource, Table
 
 VERSION = "1.1"
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -83,6 +81,10 @@ def score(gold: Path | str, predictions: Path | str, data: Mapping[str, Any] | N
     As with the official script, a question without a prediction is wrong and reported on the standard error, and a
     prediction for no question is ignored.
     """
+    from elmo_bench.text.source import DataSource
+
+    from .paragraphs import is_release
+
     source = DataSource(data or {}, native=is_release)
     wanted, answers = dict(_golds(gold, source)), _predicted(predictions, source)
     if not wanted:
@@ -111,6 +113,8 @@ def _predicted(path: Path | str, source: DataSource) -> dict[str, Any]:
 
 
 def _rows(table: Table) -> Iterator[tuple[str, list[str]]]:
+    from .paragraphs import answers_of, numbered
+
     table.require("id", "answers")
     for id, spans in zip(numbered(table.rows["id"]), answers_of(table), strict=True):
         yield id, [text for text, _ in spans]

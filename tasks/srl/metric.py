@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from elmo_bench.metrics.items import F1Metric
 from elmo_bench.system.errors import notice
-from elmo_bench.text.columns import side_by_side
-from elmo_bench.text.conll2012 import ONLY_VERBS, ConllSentence, begins_with, read_documents
-from elmo_bench.text.labels import warn_disjoint
-from elmo_bench.text.tags import Span
 
-if TYPE_CHECKING:  # `score` needs no torch
+if TYPE_CHECKING:  # `score` needs no torch, and a report no reader
     from elmo_bench.task import Row
+    from elmo_bench.text.conll2012 import ConllSentence
+    from elmo_bench.text.tags import Span
 
 LEFT_OUT = "V"  # the predicate itself
 
@@ -85,7 +83,7 @@ class SrlMetric(F1Metric):
         for answer, row in self.tally.pairs(predictions, rows):
             inner = row.get("inner") or [[]] * len(row["tags"])
             for frame, outer, inside in zip(answer["frames"], row["tags"], inner, strict=True):
-                predicted = [Span(a["label"], a["start"], a["end"]) for a in frame["arguments"]]
+                predicted = [tags.Span(a["label"], a["start"], a["end"]) for a in frame["arguments"]]
                 gold = sorted(tags.spans(outer) + tags.spans(inside), key=lambda span: (span.start, -span.end))
                 self.add(gold, predicted, self.cluster(row))
 
@@ -114,6 +112,10 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     one that only the predictions have is not counted at all. If `predict` has marked the predictions as those of verbs,
     the other predicates of the gold file are left out. A notice counts these, and those with another lemma.
     """
+    from elmo_bench.text.columns import side_by_side
+    from elmo_bench.text.conll2012 import ONLY_VERBS, begins_with
+    from elmo_bench.text.labels import warn_disjoint
+
     metric, left_out, other = SrlMetric(), 0, []
     roles: tuple[set[str], set[str]] = set(), set()
     only_verbs = begins_with(predictions, ONLY_VERBS)
@@ -145,4 +147,6 @@ def is_verb(pos: str) -> bool:
 
 
 def _sentences(path: Path | str) -> Iterator[ConllSentence]:
+    from elmo_bench.text.conll2012 import read_documents
+
     return (sentence for document in read_documents(path) for sentence in document.sentences)

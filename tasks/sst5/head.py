@@ -16,7 +16,7 @@ from elmo_bench.nn.numerics import Linear, wide
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 
-from .metric import NAMES
+from .trees import NAMES
 
 LABELS = len(NAMES)
 

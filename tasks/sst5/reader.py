@@ -21,7 +21,7 @@ from elmo_bench.text.source import DataSource, Table, tables, with_inputs
 from elmo_bench.text.tokenizer import compounds, tokens_of, words
 from elmo_bench.text.vocabulary import Vocabulary
 
-from .metric import LABELS, Node, Tree, TreeError, labels, read_trees, unescaped
+from .trees import LABELS, Node, Tree, TreeError, labels, read_trees, unescaped
 
 if TYPE_CHECKING:
     from datasets import DatasetDict

@@ -24,10 +24,10 @@ from elmo_bench.text.columns import read_blocks
 from elmo_bench.text.conll2012 import find_files, read_documents
 from elmo_bench.trained import prediction
 from tasks.snli import reader as snli
-from tasks.snli.metric import labels, read_pairs
+from tasks.snli.pairs import labels, read_pairs
 from tasks.squad import paragraphs
 from tasks.sst5 import reader as sst5
-from tasks.sst5.metric import read_trees
+from tasks.sst5.trees import read_trees
 from tests.drill import documents
 from tests.drill.mutations import PACKERS
 

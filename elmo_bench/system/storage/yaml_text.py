@@ -6,8 +6,6 @@ counts the nodes of a document with all aliases expanded. Hydra uses the same lo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
@@ -83,26 +81,14 @@ _utils.get_yaml_loader = lambda: Loader  # for `OmegaConf.load`, by which Hydra 
 
 def read(path: StrPath) -> DictConfig:
     """The keys and values of a YAML file, their interpolations not resolved."""
-    with _explained(path):
-        return OmegaConf.create(values(path))
-
-
-def values(path: StrPath) -> dict[Any, Any]:
-    """The same as plain containers."""
     text = read_text(path)
     if len(text) > limits.YAML:
         raise UserError(f"more than {limits.YAML >> 20} MiB of YAML; is this the right file?", path)
-    with _explained(path):
-        made = yaml.load(text, Loader)
-    if not isinstance(made, dict | None):
-        raise UserError("expected YAML of the form `key: value`", path)
-    return made or {}
-
-
-@contextmanager
-def _explained(path: StrPath) -> Iterator[None]:
     try:
-        yield
+        made = yaml.load(text, Loader)
+        if not isinstance(made, dict | None):
+            raise UserError("expected YAML of the form `key: value`", path)
+        return OmegaConf.create(made or {})
     except (yaml.YAMLError, OmegaConfBaseException) as error:
         mark = getattr(error, "problem_mark", None)
         why = getattr(error, "problem", None) or str(error).partition("\n")[0]

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.snli.head import SnliHead, SnliScores
-from tasks.snli.metric import LABELS
+from tasks.snli.pairs import LABELS
 from tests.fakes import embedded
 
 VOCABULARIES = {"labels": Vocabulary(LABELS, special=False)}

@@ -8,7 +8,7 @@ import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
 from elmo_bench.system.errors import UserError
-from tasks.snli.metric import LABELS, labels, read_pairs
+from tasks.snli.pairs import LABELS, labels, read_pairs
 from tasks.snli.reader import SnliReader, tokenize
 
 PAIRS = [

@@ -7,8 +7,8 @@ import torch
 from datasets import Dataset, DatasetDict
 
 from elmo_bench.system.errors import UserError
-from tasks.sst5.metric import Node, Tree, TreeError, read_trees
 from tasks.sst5.reader import Sst5Reader, tokenize
+from tasks.sst5.trees import Node, Tree, TreeError, read_trees
 
 TRAIN = """
 (3 (2 (2 A) (3 (4 warm) (2 film))) (1 (2 about) (1 (0 dire) (2 days))))
