@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version  # noqa: E402
 from pkgutil import resolve_name  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
-from elmo_bench.system import children  # noqa: E402
+from elmo_bench.system import children, code  # noqa: E402
 from elmo_bench.system.terminal import signals  # noqa: E402
 
 if COMMAND:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from elmo_bench.trained.prediction import load
     from elmo_bench.trained.training import train
 
-_EXPORTS = {  # of the names that are imported when they are used
+code.INTERFACE |= {  # imported when they are used
     "BiLM": "elmo_bench.bilm:BiLM",
     "Record": "elmo_bench.records.record:Record",
     "UserError": "elmo_bench.system.errors:UserError",
@@ -50,9 +50,9 @@ __all__ = ["BiLM", "Record", "UserError", "__version__", "load", "results", "tra
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _EXPORTS:
+    if name not in code.INTERFACE:
         raise AttributeError(f"module 'elmo_bench' has no attribute {name!r}")
-    return resolve_name(_EXPORTS[name])
+    return resolve_name(code.INTERFACE[name])
 
 
 def __dir__() -> list[str]:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from itertools import chain
 from operator import itemgetter
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from elmo_bench.metrics.items import Items
 from elmo_bench.nn.numerics import Fault, Watch, all_finite, clip, gradient_norm
 from elmo_bench.running.faults import LOWER, Size, rehearse_metric
 from elmo_bench.running.ranks import gathered
+from elmo_bench.system import code
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.task import Batch, Head, Metric, Prediction
@@ -104,10 +106,8 @@ class BenchModule(Model, pl.LightningModule):
             checkpoint_path: or anything else that `elmo_bench.load` takes, and `options` as for that.
             map_location: the device of the module.
         """
-        import elmo_bench
-
         ours = {key: value for key, value in options.items() if key not in ("hparams_file", "strict", "weights_only")}
-        return elmo_bench.load(checkpoint_path, **ours).module().to(map_location)
+        return resolve_name(code.INTERFACE["load"])(checkpoint_path, **ours).module().to(map_location)
 
     # One batch.
 

@@ -20,6 +20,7 @@ from elmo_bench.system import places
 
 TASKS = "tasks"
 INSIDE = f"elmo_bench.{TASKS}"
+INTERFACE: dict[str, str] = {}  # where the names of the Python interface are; the package, which has it, fills this
 
 
 def located(name: str) -> str:
