@@ -38,7 +38,7 @@ class OfStudies(Command):
 
     def run(self) -> None:
         from elmo_bench.analysis.study import Study
-        from elmo_bench.reporting.score_tables import show_study
+        from elmo_bench.reporting.study_tables import show_study
 
         name = type(self).__name__.lower()
         measure = importlib.import_module(f"elmo_bench.analysis.{name}").measure
@@ -106,6 +106,6 @@ class Overlap(OfStudies):
 
     def run(self) -> None:
         from elmo_bench.analysis import overlap
-        from elmo_bench.reporting.score_tables import show_study
+        from elmo_bench.reporting.study_tables import show_study
 
         show_study(*overlap.write(self.typed))

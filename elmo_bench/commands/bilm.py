@@ -226,7 +226,7 @@ class Tune(Command):
         from elmo_bench.configuration import composing, pages
         from elmo_bench.identity.missing import check_text
         from elmo_bench.identity.settings import maker
-        from elmo_bench.reporting.score_tables import show_study
+        from elmo_bench.reporting.study_tables import show_study
         from elmo_bench.tuning import TunedBilm, table
 
         if named := next((one for one in self.typed if one.startswith("bilm=") and one != "bilm=tuned"), None):

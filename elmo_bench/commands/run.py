@@ -161,7 +161,7 @@ class Sweep(OfSweeps):
             typed = next((one for one in self.typed if one.startswith("name=")), "name=...")  # as `make sweep` has it
             missing = typed.replace("name", "+sweep", 1)
             raise UserError(f"missing argument {missing}; choose from {', '.join(tables.sweeps())}")
-        from elmo_bench.reporting import charts, sweep_tables
+        from elmo_bench.reporting import sweep_tables
         from elmo_bench.reporting.gains import by_scale
         from elmo_bench.reporting.section import show
         from elmo_bench.sweeps.plan import plan
@@ -186,9 +186,12 @@ class Sweep(OfSweeps):
             show(tables_shown)
             ours = places.is_evidence(root)
             print(f"written: {root / content.name}{', a table of the reference runs, which git tracks' * ours}")
-            for picture, drawn in charts.files(charts.pictures({content.name: content})).items():
-                write_bytes(root / picture, drawn)
-                print(f"written: {root / picture}")
+            if self.sweep in sweep_tables.DRAWN:
+                from elmo_bench.reporting import charts
+
+                for picture, drawn in charts.files(charts.pictures({content.name: content})).items():
+                    write_bytes(root / picture, drawn)
+                    print(f"written: {root / picture}")
             print(planned.line(), flush=True)
         planned.raise_first()
 

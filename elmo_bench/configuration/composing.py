@@ -303,7 +303,8 @@ RESOLVERS = {
     "conf": lambda name: str(places.CONF / name),  # `${conf:a.yaml}`: a file in conf/
     "cache": lambda: os.environ.get("ELMO_BENCH_CACHE") or str(places.machine_cache()),
     "shipped": lambda root, name: str(places.shipped(root, name)),  # of a model which the project brings
-    "made": places.default_data,  # the folder that `elmo-bench data` writes to by default; null if there is none
+    # The folder that `elmo-bench data` writes to by default; null if there is none, or another folder of that name.
+    "made": lambda: str(places.DATA) if (places.DATA / places.LICENCES).is_file() else None,
     "arm": lambda baseline, elmo, *, _root_: (  # `${arm:A,B}`: A for the baseline, B with ELMo
         baseline if _root_.arm == "baseline" or _root_.elmo.where == "none" else elmo
     ),

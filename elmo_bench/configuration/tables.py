@@ -140,6 +140,7 @@ class SweepTable(Keys):
     over: list[Text] = []
     impossible: Text | None = None
     findings: list[Finding] = []
+    settings: Hidden[list[Any]] = []  # of all cells that the sweep makes
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -150,14 +151,9 @@ class SweepTable(Keys):
                 raise ValueError(f"the column {column.title!r}: gain=[{', '.join(column.gain)}]: {known}")
         for finding in self.findings:
             finding.check_titles(self)
-        return self
-
-    @property
-    def settings(self) -> list[Setting]:
-        """Those of all cells that the sweep makes."""
-        rows = [row.of for row in self.rows] or [{}]
         of_columns = [column.of for column in self.columns if column.of is not None and not column.recorded]
-        return [row | column for row in rows for column in of_columns]
+        self.settings = [row | column for row in [each.of for each in self.rows] or [{}] for column in of_columns]
+        return self
 
     def setting(self, titles: Any) -> Setting:
         """The setting of a column by its title, or of a row and a column by both."""

@@ -206,13 +206,9 @@ class Identity:
 
     def __init__(self, run: RunConfig):
         self.settings = plain = settings(run)
-        self.run = self.with_seed(run.seed)
+        self.run = fingerprint(plain)
         self.group = fingerprint({key: value for key, value in plain.items() if key != "seed"})
         self.data = fingerprint([plain["scale"], plain["task"]["reader"].get("data")], digits=64)
-
-    def with_seed(self, seed: int) -> str:
-        """The `run` of the same settings with another seed."""
-        return fingerprint(self.settings | {"seed": seed})
 
 
 class Description(NamedTuple):

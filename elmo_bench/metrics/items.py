@@ -40,15 +40,16 @@ class Items:
     names: tuple[str, ...] = ()
 
     def __post_init__(self):
+        examples = len(self.rows)
         for name, values in {**self.statistics, "rows": self.rows, "clusters": self.clusters}.items():
-            if values.shape != (len(self),):
-                raise ValueError(f"{name} of shape {values.shape} for {len(self)} examples")
+            if values.shape != (examples,):
+                raise ValueError(f"{name} of shape {values.shape} for {examples} examples")
             if values.dtype.kind not in ("iuf" if name in self.statistics else "iu"):
                 raise ValueError(f"{name} holds {values.dtype}")
             if not np.isfinite(values).all():
                 raise ValueError(f"{name} holds a number that is not finite")
-        number, numbered = _numbered(self.clusters)
-        if not np.array_equal(numbered, self.clusters):
+        number, first = np.unique(self.clusters, return_index=True)
+        if not np.array_equal(number, np.arange(len(number))) or (np.diff(first) < 0).any():
             raise ValueError("clusters must be numbered from 0 in the order of their first examples")
         if self.names and len(self.names) != len(number):
             raise ValueError(f"{len(self.names)} names of {len(number)} clusters")
@@ -71,22 +72,16 @@ class Items:
         """
         rows = order[self.rows]
         by_row = np.argsort(rows, kind="stable")
-        old, clusters = _numbered(self.clusters[by_row])
+        distinct, first, inverse = np.unique(self.clusters[by_row], return_index=True, return_inverse=True)
+        old = np.argsort(first)  # the clusters in the order of their first examples
+        place = np.empty_like(old)
+        place[old] = np.arange(len(old))
         return Items(
             {name: values[by_row] for name, values in self.statistics.items()},
             smallest(rows[by_row]),
-            smallest(clusters),
-            tuple(self.names[i] for i in old) if self.names else (),
+            smallest(place[inverse]),
+            tuple(self.names[i] for i in distinct[old]) if self.names else (),
         )
-
-
-def _numbered(clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct clusters in the order of their first examples, and (n,) the position of each one's cluster in it."""
-    distinct, first, inverse = np.unique(clusters, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return distinct[order], place[inverse]
 
 
 def smallest(values: Any) -> np.ndarray:

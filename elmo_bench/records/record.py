@@ -128,11 +128,6 @@ class Started:
         named = "+".join(each["name"] for each in sets) or ("random" if block["source"] == "page" else block["source"])
         self.vectors = self.variant.get("vectors", named)
 
-    @property
-    def note(self) -> str:
-        """What the scale is, by today's file, or else by that of the run."""
-        return pages.written("scale", self.scale, "note") or self.config["scale"]["note"]
-
     @cached_property
     def own_data(self) -> dict[str, str]:
         """The names of the user's own files of data, by the key that was typed; empty with the scale's own data."""
@@ -206,10 +201,6 @@ class Record(Started):
         self.inputs = self.data_sha256, *self.vector_files
         self.dev_scores = self.history.get(f"dev.{self.monitor}", [None])  # which a reader of records refuses
         self.rises = self.epoch == self.config["task"].get("fit", {}).get("epochs")
-
-    def weights_at(self, place: str) -> list[float]:
-        """The weights s_j of the layers at one place, at the selected epoch."""
-        return self.layer_weights[place][self.epoch - 1]
 
     def fills_batch(self, fraction: float) -> bool:
         """Whether this share of the data of a run on all of it fills a batch, by the updates of its first epoch."""

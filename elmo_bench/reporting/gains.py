@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from elmo_bench.configuration import pages
 from elmo_bench.configuration.keys import flat
 from elmo_bench.configuration.tables import Setting, in_order
 from elmo_bench.records import store
@@ -82,7 +83,8 @@ class Group:
 
     def weights(self, place: str) -> list[float]:
         """The mean over the seeds of each s_j at the selected epoch, then that of gamma."""
-        chosen = [[*record.weights_at(place), record.gamma[place][record.epoch - 1]] for record in self.records]
+        found = ((run.layer_weights[place], run.gamma[place], run.epoch - 1) for run in self.records)
+        chosen = [[*weights[epoch], gamma[epoch]] for weights, gamma, epoch in found]
         return [fmean(column) for column in zip(*chosen, strict=True)]
 
     def runs(self, *values: str) -> list[Run]:
@@ -412,12 +414,13 @@ class Outcome:
     Attributes:
         groups: without ELMo, then with it; in both those of the paper's comparison first.
         metric: the one that the task monitors.
-        note: a description of the scale.
+        note: a description of the scale, by today's file, or else by that of the newest run.
     """
 
     def __init__(self, records: Sequence[Record]):
         newest = max(records, key=lambda record: record.finished)
-        self.task, self.scale, self.note, self.metric = newest.task, newest.scale, newest.note, newest.monitor
+        self.task, self.scale, self.metric = newest.task, newest.scale, newest.monitor
+        self.note = pages.written("scale", self.scale, "note") or newest.config["scale"]["note"]
 
         def order(group: Group) -> tuple:
             """Without ELMo first; the paper's comparison, the same without vectors, the others."""

@@ -22,7 +22,7 @@ from elmo_bench.records.record import Record
 from elmo_bench.records.store import full_runs, read_all
 from elmo_bench.records.studies import StudyRecord
 from elmo_bench.records.times import COMPUTING, in_time, typical
-from elmo_bench.reporting import charts, findings, score_tables, sweep_tables
+from elmo_bench.reporting import charts, findings, score_tables, study_tables, sweep_tables
 from elmo_bench.reporting.findings import RULE, UNTESTED, Evaluated, evaluated
 from elmo_bench.reporting.gains import READING, Comparison, Scales, by_scale, compared, paper_gain, ranges, scale_order
 from elmo_bench.reporting.intervals import interval_text
@@ -84,8 +84,8 @@ class Report:
         contents = sweep_tables.of_scales(self.scales)
         self.pictures = charts.pictures(contents)
         self._by_sweep = {name: sweep_tables.sections(content) for name, content in contents.items()}
-        self.swept, self.studied = [*chain(*self._by_sweep.values())], [*map(score_tables.of_study, self.studies)]
-        overlaps = score_tables.overlaps_of(self.studies)
+        self.swept, self.studied = [*chain(*self._by_sweep.values())], [*map(study_tables.of_study, self.studies)]
+        overlaps = study_tables.overlaps_of(self.studies)
         outcomes = chain(*self.scales.values())
         self.scored = [(each.task, score_tables.sections_of(each, overlaps)) for each in outcomes]
         self.findings: list[list[Evaluated]] = []

@@ -1,5 +1,4 @@
-"""Tables of records: for each task and scale, for each scale with its tasks side by side, beside the reference runs;
-and of studies of the biLM."""
+"""Tables of records: for each task and scale, for each scale with its tasks side by side, beside the reference runs."""
 
 from __future__ import annotations
 
@@ -9,11 +8,9 @@ from itertools import product
 
 from elmo_bench.configuration.keys import flat
 from elmo_bench.configuration.pages import ARMS
-from elmo_bench.configuration.tables import table
 from elmo_bench.records.frame import is_main
 from elmo_bench.records.record import Record
 from elmo_bench.records.store import read_all
-from elmo_bench.records.studies import LONG, SHARED, StudyCell, StudyRecord
 from elmo_bench.records.times import in_time, typical
 from elmo_bench.reporting import gains
 from elmo_bench.reporting.gains import (
@@ -31,8 +28,7 @@ from elmo_bench.reporting.gains import (
     settings_text,
     short,
 )
-from elmo_bench.reporting.intervals import interval_text
-from elmo_bench.reporting.section import Number, Section, show
+from elmo_bench.reporting.section import Number, Section
 from elmo_bench.system import places
 
 Row = tuple[str, ...]
@@ -43,12 +39,7 @@ ALONE = "There is no reference run with these settings."
 REFERENCE = "Reference runs: the project's records with the same settings, mean ± sample standard deviation."
 SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", CONTEXT, "the paper")
 
-OVERLAP = (
-    "The biLM's text has 13 running words in common with {dev} sentences of dev, and {test} of test. It flatters dev "
-    "scores with this biLM and the epochs that they chose; no verdict on a finding rests on them."
-)
-CHANCE = 1.0  # percent of the longer sentences of dev: what is below it comes about by chance
-Overlaps = Mapping[tuple[str, str], Sequence[str]]  # sentences about them, by scale and task
+Overlaps = Mapping[tuple[str, str], Sequence[str]]  # on what the biLM has read of dev, by scale and task
 
 
 def sections(records: Iterable[Record]) -> list[Section]:
@@ -108,21 +99,6 @@ def _paper_score(record: Record, metric: str) -> str:
         return ""
     deviation = record.paper.get("elmo_deviation") if record.has_elmo else None
     return f"{figure}" + ("" if deviation is None else f" ± {deviation}")
-
-
-def overlaps_of(studies: Iterable[StudyRecord]) -> Overlaps:
-    """What the biLM has read of dev, if it is more than chance, by the records of `elmo-bench analysis.overlap`."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for study in (study for study in studies if study.study == "overlap"):
-        known = {(cell.source, cell.split, cell.quantity): int(cell.value) for cell in study.cells}
-        for task in dict.fromkeys(cell.source for cell in study.cells):
-            counts = {split: (known.get((task, split, SHARED), 0), known.get((task, split, LONG), 0))
-                      for split in ("dev", "test")}  # fmt: skip
-            shared, long = counts["dev"]
-            if 100 * shared > CHANCE * long:
-                texts = {split: "{:,} of the {:,} longer".format(*both) for split, both in counts.items()}
-                found.setdefault((study.scale, task), []).append(OVERLAP.format(**texts))
-    return found
 
 
 # The gains of a task: arms with ELMo over baselines, with intervals and tests.
@@ -301,58 +277,3 @@ def _beside(own: Outcome) -> Section:
     title = f"{own.task}, scale {own.scale}: your runs, the reference runs and the paper"
     header = tuple(cell.format(m=metric) for cell in BESIDE)
     return Section(title, REFERENCE, header, rows, [*remarks, *rising_remark(rows)], shown=True)
-
-
-# Studies of the biLM, Tables 4 to 7.
-
-
-def of_study(record: StudyRecord) -> Section:
-    """A row for each source, split and layer; a column for each quantity, and one for the paper's figures of it.
-
-    Tasks are in the paper's order, other sources in the order of the study.
-    """
-    rows, columns = dict[str, dict[str, str]](), dict[str, None]()
-    for cell in record.cells:
-        minus = "" if cell.minus is None else f" minus layer {cell.minus}"
-        layer = "" if cell.layer is None else f"layer {cell.layer}{minus}"
-        row = rows.setdefault(", ".join(filter(None, [cell.source, cell.split, layer])), {})
-        row[cell.quantity], theirs = _number(cell), f"{cell.quantity}, the paper"
-        columns |= {cell.quantity: None, theirs: None}
-        if cell.paper is not None:
-            row[theirs] = f"{cell.paper:{'+' if minus else ''}.4g}"
-    header = [column for column in columns if any(column in row for row in rows.values())]
-    remarks = [difference_text(cell) for cell in record.cells if cell.minus is not None]
-    order = [*table("table1").paper]
-    names = sorted(rows, key=lambda name: [*order, task := name.partition(",")[0]].index(task))
-    found = [(name, *(rows[name].get(column, "") for column in header)) for name in names]
-    return Section(record.title, record.note, ("", *header), found, remarks)
-
-
-def _number(cell: StudyCell) -> str:
-    """ "93.42 [93.01, 93.83]", a difference with its sign, "1,958", "3 of 10"; a text as it is."""
-    if cell.text:
-        return cell.text
-    if isinstance(cell.value, int):
-        return f"{cell.value:,}" + ("" if cell.n is None else f" of {cell.n:,}")
-    form = "{:.2f}" if cell.minus is None else "{:+.2f}"
-    interval = None if cell.low is None or cell.high is None else (cell.low, cell.high)
-    return form.format(cell.value) + (f" [{interval_text(interval, form, ', ')}]" if interval else "")
-
-
-def difference_text(cell: StudyCell) -> str:
-    """Which of two layers is better, if the interval of their difference shows it, and which is in the paper."""
-    upper, lower = f"layer {cell.layer}", f"layer {cell.minus}"
-    if cell.low is None or cell.high is None or cell.low <= 0 <= cell.high:
-        result = "no layer is shown to be better"
-    else:
-        result = f"{upper} is better than {lower}" if cell.low > 0 else f"{lower} is better than {upper}"
-    paper = "" if cell.paper is None else f"; in the paper {upper if cell.paper > 0 else lower} is"
-    measured = ", ".join(filter(None, [f"{upper} minus {lower}: {_number(cell)}", cell.behind]))
-    return f"{cell.source}, {cell.quantity}: {result} ({measured}){paper}."
-
-
-def show_study(record: StudyRecord, results_root: str | None = None) -> None:
-    """Prints the table of a study, and where its record is if it has one."""
-    show([of_study(record)])
-    if results_root is not None:
-        print(f"record: {record.place(results_root)}")

@@ -27,6 +27,7 @@ Pair = tuple[Column, Column]  # a row and a column
 MISSING, IMPOSSIBLE = "missing", "–"
 ONE_ROW = [Column(of={})]
 FIRST = "table1"  # whose runs are in other tables, too
+DRAWN = ("figure1", "figure2")  # those that are also drawn, by `charts.pictures`
 
 
 class Cell(NamedTuple):
@@ -211,8 +212,8 @@ def sections(content: Content) -> list[Section]:
         f"{MARK} {pages.title(task)}: {name} was trained on data of this task; its figures here are no evidence."
         for task, name in seen
     ]
-    weighted, seeds = weights(content), len(request.all_seeds)
-    header, rows = weighted if table.shows == "weights" else _scores(content)
+    seeds = len(request.all_seeds)
+    header, rows = weights(content) if table.shows == "weights" else _scores(content)
     changed = f"All runs with {' '.join(request.changes)}." if request.changes else ""
     remarks = [*unfair, *rising_remark(rows)]
     for task in dict.fromkeys(cell.task for cell in content.cells):
@@ -221,7 +222,7 @@ def sections(content: Content) -> list[Section]:
         if missing := sum(len(cell.missing) for cell in cells):
             remarks.append(f"{task}: {missing} of {total} runs are missing: {request.command(task)}")
     found = [Section(title, " ".join(filter(None, [table.note, content.note, changed])), header, rows, remarks)]
-    return [*found, *(_of_sources(content, title, unfair, weighted) if table.over else [])]
+    return [*found, *(_of_sources(content, title, unfair) if table.over else [])]
 
 
 def _scores(content: Content) -> tuple[Row, list[Row]]:
@@ -284,7 +285,7 @@ def _mark(*found: Group) -> str:
     return f" {MARK}" if any(group.first.has_seen for group in found) else ""
 
 
-def _of_sources(content: Content, title: str, unfair: Sequence[str], weighted: tuple[Row, list[Row]]) -> list[Section]:
+def _of_sources(content: Content, title: str, unfair: Sequence[str]) -> list[Section]:
     """The gain of each source over each earlier one that the table names in `over`, the weights of its layers, its
     cost."""
     gains, costs = [], []
@@ -302,7 +303,7 @@ def _of_sources(content: Content, title: str, unfair: Sequence[str], weighted: t
         costs.append((pages.title(cell.task), cell.column, *sizes, time, memory))
     return [
         Section(f"{title}: gains", GAINS_NOTE, GAINS, gains, unfair),
-        Section(f"{title}: weights of the layers", WEIGHTS_NOTE, *weighted),
+        Section(f"{title}: weights of the layers", WEIGHTS_NOTE, *weights(content)),
         Section(f"{title}: cost", COST_NOTE, COST, costs),
     ]
 

@@ -20,6 +20,7 @@ from elmo_bench.sweeps.request import SweepRequest, points, seed_of
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.machine import processor
+from elmo_bench.system.storage.hashing import fingerprint
 from elmo_bench.system.terminal import console
 
 
@@ -162,9 +163,15 @@ def plan(request: SweepRequest) -> Plan:
     request.check()
     listed: list[Point] = []
     refused: list[Exception] = []
+    seeds = None if request.seeds is None else range(1, request.seeds + 1)
     for task in request.tasks:
+        of_task = [f"task={task}", f"scale={request.scale}"]
+        chosen = [*of_task, *(one for one in request.overrides if one not in request.instead)]
         try:
-            listed += _points(request, task)
+            for values in points(request.sweep, chosen, seeds, request.instead):
+                setting = tuple(value.lstrip("+") for value in values if not value.startswith("seed="))
+                overrides = (f"+sweep={request.sweep}", *chosen, *values)
+                listed.append(Point(task, setting, seed_of(values), overrides))
         except Exception as error:
             refused.append(_correctable(error))
     if not listed:
@@ -183,16 +190,6 @@ def read_records(request: SweepRequest, runs: Iterable[PlannedRun]) -> dict[str,
     """All records at the scale, by the name of the run."""
     roots = {each.config.results_root for each in runs}
     return {record.run: record for root in roots for record in store.read_all(root, request.scale)}
-
-
-def _points(request: SweepRequest, task: str) -> list[Point]:
-    seeds = None if request.seeds is None else range(1, request.seeds + 1)
-    instead, listed = request.instead, []
-    chosen = [f"task={task}", f"scale={request.scale}", *(one for one in request.overrides if one not in instead)]
-    for values in points(request.sweep, chosen, seeds, instead):
-        setting = tuple(value.lstrip("+") for value in values if not value.startswith("seed="))
-        listed.append(Point(task, setting, seed_of(values), (f"+sweep={request.sweep}", *chosen, *values)))
-    return listed
 
 
 def _planned(listed: Sequence[Point]) -> tuple[list[PlannedRun], dict[Point, Exception]]:
@@ -245,7 +242,8 @@ def _named(points: Sequence[Point], configs: Sequence[RunConfig]) -> list[Planne
     for point, config in zip(points, configs, strict=True):
         alike = config == configs[0].model_copy(update={"seed": config.seed})
         identity = first if alike else Identity(config)
-        found.append(PlannedRun(point, config, identity.with_seed(config.seed), identity.group))
+        run = fingerprint(identity.settings | {"seed": config.seed})
+        found.append(PlannedRun(point, config, run, identity.group))
     return found
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -22,7 +23,8 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 
 
-class SweepRequest(NamedTuple):
+@dataclass
+class SweepRequest:
     """A sweep of one or several tasks at a scale.
 
     Attributes:
@@ -35,6 +37,10 @@ class SweepRequest(NamedTuple):
         overrides: for every run.
         on: local, or a file in conf/cluster/.
         cluster: changes to the file of `on`.
+        table: what the file of the sweep says of it.
+        changes: the overrides that results depend on; of a path, its last part.
+        has_files: whether the overrides name files of data or of word vectors, of which a setting says nothing.
+        instead: the overrides that replace values of the sweep's file.
     """
 
     sweep: str
@@ -47,10 +53,20 @@ class SweepRequest(NamedTuple):
     on: str = "local"
     cluster: Sequence[str] = ()
 
-    @property
-    def table(self) -> SweepTable:
-        """What its configuration file says of it."""
-        return tables.table(self.sweep)
+    table: SweepTable = field(init=False)
+    changes: list[str] = field(init=False)
+    has_files: bool = field(init=False)
+    instead: list[str] = field(init=False)
+
+    def __post_init__(self):
+        self.table = tables.table(self.sweep)
+        self.changes, self.has_files, self.instead = [], False, []
+        varied = {str(key).lstrip("+") for key in _params(self.sweep)}
+        for one in self.overrides:
+            key, _, value = one.partition("=")
+            self.changes += [f"{key}={relative(value)}"] if changes_results(one) else []
+            self.has_files |= is_file(key)
+            self.instead += [one] if key.lstrip("+") in varied else []
 
     @property
     def all_seeds(self) -> list[int]:
@@ -59,27 +75,10 @@ class SweepRequest(NamedTuple):
             return list(range(1, self.seeds + 1))
         return sorted({seed_of(point) for point in points(self.sweep, [f"scale={self.scale}"])}) or [1]
 
-    @property
-    def changes(self) -> list[str]:
-        """The overrides that results depend on; of a path, its last part."""
-        pairs = [one.partition("=") for one in self.overrides if changes_results(one)]
-        return [f"{key}={relative(value)}" for key, _, value in pairs]
-
-    @property
-    def has_files(self) -> bool:
-        """Whether these overrides name files of data or of word vectors, of which a setting says nothing."""
-        return any(is_file(one.partition("=")[0]) for one in self.overrides)
-
     def setting(self, task: str) -> Setting:
         """What these overrides make of all runs of a task, but for those that replace values of the sweep's file."""
         further = [one for one in self.overrides if changes_results(one) and one not in self.instead]
         return recorded_setting(further, task, self.scale) if further else {}
-
-    @property
-    def instead(self) -> list[str]:
-        """The overrides that replace values of the sweep's file."""
-        varied = {str(key).lstrip("+") for key in _params(self.sweep)}
-        return [one for one in self.overrides if one.lstrip("+").partition("=")[0] in varied]
 
     def command(self, task: str | None = None) -> str:
         """The command that runs what is missing, with the same roots and folders.

@@ -54,11 +54,6 @@ def packaged(package: str, folder: str = "") -> Path:
     return Path(places[0] if places else package, folder)
 
 
-def default_data() -> str | None:
-    """The default folder of fetched data, if there is one; another folder of that name does not count."""
-    return str(DATA) if (DATA / LICENCES).is_file() else None
-
-
 def fetching(scale: str, task: str) -> str:
     """The command that fetches the data of a task."""
     return f"make data SCALE={scale} TASK={task}" if CHECKOUT else f"elmo-bench data scale={scale} task={task}"

@@ -12,7 +12,7 @@ from elmo_bench.analysis.neighbours import Query, search
 from elmo_bench.commands.analysis import Neighbours
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.records import studies
-from elmo_bench.reporting.score_tables import of_study
+from elmo_bench.reporting.study_tables import of_study
 from elmo_bench.system.errors import UserError
 from tests.tiny_bilm import exported, overrides
 

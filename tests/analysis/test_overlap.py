@@ -5,7 +5,7 @@ import pytest
 
 from elmo_bench.analysis import overlap
 from elmo_bench.records.studies import LONG, SHARED, StudyCell, StudyRecord
-from elmo_bench.reporting import score_tables
+from elmo_bench.reporting import study_tables
 from elmo_bench.system.errors import UserError
 
 
@@ -59,6 +59,6 @@ def test_dev_that_was_read_is_said_beside_its_scores():
         for (task, split), both in counts.items()
         for quantity, count in zip((LONG, SHARED), both, strict=True)
     ]
-    ((where, (line,)),) = score_tables.overlaps_of([StudyRecord("open", "overlap", "", "", cells)]).items()
+    ((where, (line,)),) = study_tables.overlaps_of([StudyRecord("open", "overlap", "", "", cells)]).items()
     assert where == ("open", "squad")
     assert "40 of the 100 longer sentences of dev" in line

@@ -26,7 +26,7 @@ from elmo_bench.analysis.wsd import (
 from elmo_bench.commands.analysis import Wsd
 from elmo_bench.metrics.accuracy import Accuracy
 from elmo_bench.records import studies
-from elmo_bench.reporting.score_tables import difference_text, of_study
+from elmo_bench.reporting.study_tables import difference_text, of_study
 from elmo_bench.system.errors import UserError
 from tests.tiny_bilm import exported, overrides
 

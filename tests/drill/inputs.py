@@ -30,7 +30,7 @@ from elmo_bench.embedding.tables import VectorFiles
 from elmo_bench.embedding.vectors import read as read_table
 from elmo_bench.records.studies import dumps
 from elmo_bench.records.studies import read_all as read_studies
-from elmo_bench.reporting.score_tables import of_study
+from elmo_bench.reporting.study_tables import of_study
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import content_sha256
 from elmo_bench.trained import opened, prediction

@@ -12,7 +12,7 @@ import pytest
 
 from elmo_bench.commands.train import Data
 from elmo_bench.configuration import composing
-from elmo_bench.configuration.composing import compose
+from elmo_bench.configuration.composing import RESOLVERS, compose
 from elmo_bench.identity.missing import check_files
 from elmo_bench.sources import make, pages
 from elmo_bench.sources.fetch import content_digest, unpack
@@ -257,9 +257,9 @@ def test_a_wrong_argument_ends_in_one_line(run, argument, said):
 def test_only_a_folder_that_the_command_made_is_taken_by_itself(tmp_path, monkeypatch):
     monkeypatch.setattr(places, "DATA", tmp_path / "data")
     (tmp_path / "data").mkdir()
-    assert places.default_data() is None
+    assert RESOLVERS["made"]() is None
     (tmp_path / "data/LICENCES").touch()
-    assert places.default_data() == str(tmp_path / "data")
+    assert RESOLVERS["made"]() == str(tmp_path / "data")
 
 
 @pytest.mark.slow
