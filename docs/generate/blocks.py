@@ -15,8 +15,8 @@ from hydra.utils import instantiate
 
 import elmo_bench
 from elmo_bench.commands.command import HEADINGS, command, summary
-from elmo_bench.configuration import composing, pages, tables
-from elmo_bench.configuration.tables import in_order
+from elmo_bench.configuration import composing, pages
+from elmo_bench.configuration.pages import in_order
 from elmo_bench.identity.settings import maker
 from elmo_bench.records.frame import is_main
 from elmo_bench.records.record import Record
@@ -205,5 +205,5 @@ def commands() -> str:
 
 def sweeps() -> str:
     """The sweeps and their titles."""
-    rows = [(f"`{name}`", tables.table(name).title) for name in sorted(tables.sweeps())]
+    rows = [(f"`{name}`", pages.table(name).title) for name in sorted(pages.sweeps())]
     return pipes(("sweep", "what it compares"), rows)

@@ -30,7 +30,7 @@ class StudyConfig(Keys):
     paper: Aside[Any] = None
     """the paper's figures: {QUANTITY: {ROW: FIGURE}}"""
     findings: Aside[Any] = []
-    """of the paper, that it decides (`configuration/tables.py`)"""
+    """of the paper, that it decides (`configuration/pages.py`)"""
     download: Aside[Text | None] = None
     """where to get the data; shown in messages"""
     licence: Aside[Text | None] = None

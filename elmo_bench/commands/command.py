@@ -20,7 +20,7 @@ from elmo_bench.configuration.keys import Flag, Hidden, Keys, allowed, documente
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError, as_typed, notice
 from elmo_bench.system.storage import outputs
-from elmo_bench.system.terminal import console, streams
+from elmo_bench.system.terminal import console
 
 HEADINGS = {  # the commands of each heading of the help, with their classes
     "run": {
@@ -331,7 +331,7 @@ def _completions(keys: Mapping[str, Any], word: str) -> list[str]:
 
 def main() -> None:
     """Runs the command that the first argument names."""
-    streams.ready()
+    console.ready()
     if (other := places.other_checkout()) is not None:
         notice(
             f"this is the code of {places.PACKAGE.parent}, not of {other}; 'make' there sets up an environment for it"

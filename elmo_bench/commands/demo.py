@@ -64,7 +64,7 @@ def place(word: str, sentence: Sequence[str], number: int, name: str) -> int:
 
 def examples() -> dict[str, list[dict[str, Any]]]:
     """Inputs to begin with, by task: `EXAMPLES` of its package, JSON objects as `predict` takes them."""
-    from elmo_bench.configuration.tables import in_order
+    from elmo_bench.configuration.pages import in_order
 
     found = {task: rows for task, package in packages() if (rows := getattr(package, "EXAMPLES", []))}
     return {task: found[task] for task in in_order(found)}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import Field
 
 from elmo_bench.commands.command import RESUMES, Command, Examples, Folder, Name
-from elmo_bench.configuration import pages, tables
+from elmo_bench.configuration import pages
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 
@@ -47,11 +47,11 @@ class OfSweeps(Command):
             tried = {"trainer.fast_dev_run": ("false", "0"), "trainer.overfit_batches": "0", "debug": ("true", "false")}
             if value.lower() not in tried.get(key.lstrip("+"), (value.lower(),)):
                 raise UserError(f"{argument}: such a run leaves no record for a table; elmo-bench train makes one")
-        table = tables.table(sweep)
+        table = pages.table(sweep)
         named = (self.task or (table.tasks or ["ner"])[0]).split(",")
         if named == ["all"] and not (named := table.all_tasks(self.scale)):
             raise UserError(f"no task offers scale={self.scale}")
-        tasks = tables.in_order({pages.page(each).stem for each in named})
+        tasks = pages.in_order({pages.page(each).stem for each in named})
         for key, asked, offered in (("task", tasks, table.tasks), ("scale", [self.scale], table.scales)):
             if offered and (other := [each for each in asked if each not in offered]):
                 only = " or ".join(f"{key}={each}" for each in offered)
@@ -104,7 +104,7 @@ class Reproduce(OfSweeps):
 
         if self.recorded:
             tasks = self.tasks("table1")
-            if changed := next(filter(tables.changes_results, self.typed), None):
+            if changed := next(filter(pages.changes_results, self.typed), None):
                 raise UserError(f"recorded=true shows the arms of the scale without changes: leave out {changed}")
             found = [each for task in tasks for each in read_all(places.RECORDED, self.scale, task)]
             shown = [record for record in found if is_main(record) or is_context_control(record)]
@@ -160,7 +160,7 @@ class Sweep(OfSweeps):
         if not self.sweep:
             typed = next((one for one in self.typed if one.startswith("name=")), "name=...")  # as `make sweep` has it
             missing = typed.replace("name", "+sweep", 1)
-            raise UserError(f"missing argument {missing}; choose from {', '.join(tables.sweeps())}")
+            raise UserError(f"missing argument {missing}; choose from {', '.join(pages.sweeps())}")
         from elmo_bench.reporting import sweep_tables
         from elmo_bench.reporting.gains import by_scale
         from elmo_bench.reporting.section import show

@@ -16,9 +16,8 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
-from elmo_bench.configuration import messages, pages, schema
+from elmo_bench.configuration import messages, schema
 from elmo_bench.configuration.keys import Keys, defaults, fields, flat, relative, valid
-from elmo_bench.configuration.pages import ARMS
 from elmo_bench.configuration.schema import BilmConfig, RunConfig, TunedConfig, VectorsConfig, WandbConfig
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -27,6 +26,7 @@ from elmo_bench.system.terminal import console
 from elmo_bench.system.terminal.console import choices
 
 TRACEBACK = ("debug=true", "debug=false")  # of a command, and no preset of conf/debug/
+ARMS = ("baseline", "elmo")  # the two columns of the paper's Table 1
 FORMER_ARMS = {  # of earlier releases: what is typed today
     "glove": "arm=baseline vectors=glove.6B.50d",
     "elmo+glove": "arm=elmo vectors=glove.6B.50d",
@@ -102,7 +102,7 @@ def _make_absolute(cfg: DictConfig) -> None:
 
 def roots(models_root: str | None = None) -> dict[str, str | None]:
     """The folders of a run, by the first page alone: where only these are asked, nothing has to be composed."""
-    page = OmegaConf.masked_copy(pages.read(places.CONF / "train.yaml"), [*ROOTS])
+    page = OmegaConf.masked_copy(yaml_text.read(places.CONF / "train.yaml"), [*ROOTS])
     page.models_root = models_root or page.models_root
     _make_absolute(page)
     return {key: page[key] for key in ROOTS}

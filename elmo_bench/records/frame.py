@@ -11,8 +11,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elmo_bench.configuration import pages, tables
-from elmo_bench.configuration.tables import Setting
+from elmo_bench.configuration import pages
+from elmo_bench.configuration.pages import Setting
 from elmo_bench.records import store
 from elmo_bench.records.record import Record, Started, changes_in_words, label_of
 from elmo_bench.system import places
@@ -125,8 +125,8 @@ def table_of(run: Started) -> str:
 
     Any source of layers and any word vectors may stand in Table 1, which compares two runs that have the same.
     """
-    for sweep in tables.sweeps():
-        if any(fits(run, setting) for setting in tables.table(sweep).settings):
+    for sweep in pages.sweeps():
+        if any(fits(run, setting) for setting in pages.table(sweep).settings):
             return sweep
     return "others" if run.variant.keys() - CHOSEN else "table1"
 

@@ -13,9 +13,8 @@ from math import isinf
 from statistics import fmean
 from typing import NamedTuple
 
-from elmo_bench.configuration import pages, tables
-from elmo_bench.configuration.pages import title
-from elmo_bench.configuration.tables import Finding, SweepTable
+from elmo_bench.configuration import pages
+from elmo_bench.configuration.pages import Finding, SweepTable, title
 from elmo_bench.records.record import Record, with_changes
 from elmo_bench.records.studies import StudyRecord
 from elmo_bench.reporting.gains import (
@@ -99,12 +98,12 @@ def evaluated(outcomes: Sequence[Outcome], scale: str, studies: Sequence[StudyRe
         outcomes: the runs of each task at the scale.
     """
     here, found = {each.task: each for each in outcomes}, []
-    for sweep in tables.sweeps():
-        table, command = tables.table(sweep), f"elmo-bench sweep +sweep={sweep} task=TASK scale={scale}"
+    for sweep in pages.sweeps():
+        table, command = pages.table(sweep), f"elmo-bench sweep +sweep={sweep} task=TASK scale={scale}"
         for finding in table.findings:
-            rows = [_of_runs(finding, table, task, here.get(task)) for task in tables.in_order(finding.paper)]
+            rows = [_of_runs(finding, table, task, here.get(task)) for task in pages.in_order(finding.paper)]
             found.append(Evaluated(finding, scale, command, rows))
-    for study, findings in tables.study_findings().items():
+    for study, findings in pages.study_findings().items():
         command = f"elmo-bench {'tune task=all' if study == 'tuning' else f'analysis.{study}'} scale={scale}"
         place = scale, study, pages.written("scale", scale, "bilm") or ""
         listed = [each for each in studies if (each.scale, each.study, each.bilm) == place]
@@ -377,7 +376,7 @@ def glance(found: Sequence[Evaluated]) -> Section:
     A finding with several numbers of a task, as of two studies of one biLM, has as many rows.
     """
     tasks = {row.task for each in found for row in each.rows}
-    columns, rows = [*tables.in_order(tasks - {""}), *({""} & tasks)], []
+    columns, rows = [*pages.in_order(tasks - {""}), *({""} & tasks)], []
     for each in found:
         cells = ([_cell(each, row) for row in each.rows if row.task == task] for task in columns)
         for row in zip_longest(*cells, fillvalue=""):

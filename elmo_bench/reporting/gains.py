@@ -16,7 +16,7 @@ import numpy as np
 
 from elmo_bench.configuration import pages
 from elmo_bench.configuration.keys import flat
-from elmo_bench.configuration.tables import Setting, in_order
+from elmo_bench.configuration.pages import Setting, in_order
 from elmo_bench.records import store
 from elmo_bench.records.frame import CONTEXT_FREE, UNTRAINED, fits, is_main, rows_of
 from elmo_bench.records.record import Record, changes_text, with_changes, without_seed

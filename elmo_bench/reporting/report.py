@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from elmo_bench.configuration.tables import in_order
+from elmo_bench.configuration.pages import in_order
 from elmo_bench.records import studies
 from elmo_bench.records.frame import frame_of
 from elmo_bench.records.record import Record

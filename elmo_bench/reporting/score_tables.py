@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import product
 
 from elmo_bench.configuration.keys import flat
-from elmo_bench.configuration.pages import ARMS
 from elmo_bench.records.frame import is_main
 from elmo_bench.records.record import Record
 from elmo_bench.records.store import read_all
@@ -191,7 +190,7 @@ def context_remark(mains: Sequence[Comparison]) -> list[str]:
 def not_recorded(tasks: Sequence[Outcome]) -> list[str]:
     """A line on what is missing of the paper's comparison, for the tasks of one scale; nothing if it is complete."""
     recorded = {(each.task, record.arm) for each in tasks for record in each.records if is_main(record)}
-    by_arm = {arm: [each.task for each in tasks if (each.task, arm) not in recorded] for arm in ARMS}
+    by_arm = {arm: [each.task for each in tasks if (each.task, arm) not in recorded] for arm in ("baseline", "elmo")}
     missing = [f"{arm} of {', '.join(names)}" for arm, names in by_arm.items() if names]
     command = f"make reproduce TASK=... SCALE={tasks[0].scale}"
     return [f"Not recorded yet: {'; '.join(missing)} (`{command}`)."] if missing else []

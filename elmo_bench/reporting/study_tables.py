@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from elmo_bench.configuration.tables import table
+from elmo_bench.configuration.pages import table
 from elmo_bench.records.studies import LONG, SHARED, StudyCell, StudyRecord
 from elmo_bench.reporting.intervals import interval_text
 from elmo_bench.reporting.score_tables import Overlaps

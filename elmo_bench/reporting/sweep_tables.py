@@ -12,8 +12,8 @@ from itertools import combinations, compress, product
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from elmo_bench.configuration import pages, tables
-from elmo_bench.configuration.tables import Column, Setting, in_order
+from elmo_bench.configuration import pages
+from elmo_bench.configuration.pages import Column, Setting, in_order
 from elmo_bench.records.frame import fits, in_words, is_context_control, normal
 from elmo_bench.records.record import Record
 from elmo_bench.records.times import COMPUTING, in_time, typical
@@ -332,7 +332,7 @@ def weights(content: Content) -> tuple[Row, list[Row]]:
 
 def of_scales(scales: Scales) -> dict[str, Content]:
     """Every sweep at every scale where a task has runs of its own in it, by the path of the file of its table."""
-    found = (content(SweepRequest(sweep, [], scale), scales) for sweep in tables.sweeps() for scale in sorted(scales))
+    found = (content(SweepRequest(sweep, [], scale), scales) for sweep in pages.sweeps() for scale in sorted(scales))
     return {each.name: each for each in found if each}
 
 

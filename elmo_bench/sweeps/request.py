@@ -11,11 +11,10 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from elmo_bench.configuration import tables
+from elmo_bench.configuration import pages
 from elmo_bench.configuration.composing import DATA, PLACES, compose, matters, parse, run_config
 from elmo_bench.configuration.keys import flat, relative
-from elmo_bench.configuration.pages import read
-from elmo_bench.configuration.tables import Setting, SweepTable, changes_results
+from elmo_bench.configuration.pages import Setting, SweepTable, changes_results, read
 from elmo_bench.records import frame
 from elmo_bench.records.frame import normal
 from elmo_bench.system import places
@@ -59,7 +58,7 @@ class SweepRequest:
     instead: list[str] = field(init=False)
 
     def __post_init__(self):
-        self.table = tables.table(self.sweep)
+        self.table = pages.table(self.sweep)
         self.changes, self.has_files, self.instead = [], False, []
         varied = {str(key).lstrip("+") for key in _params(self.sweep)}
         for one in self.overrides:
@@ -142,7 +141,7 @@ def points(
     if seeds is not None:
         values["seed"] = ",".join(map(str, seeds))
     seeded = {"seed": values["seed"]} if "seed" in values else {}
-    products = [values, *({**each, **seeded} for each in tables.table(sweep).also)]
+    products = [values, *({**each, **seeded} for each in pages.table(sweep).also)]
     parsed = ([parse(f"{key}={value}") for key, value in product.items()] for product in products)
     batches = (BasicSweeper.split_arguments(each, max_batch_size=None) for each in parsed)
     return [point for (batch,) in batches for point in batch]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from elmo_bench.configuration.tables import Column, Finding, SweepTable
+from elmo_bench.configuration.pages import Column, Finding, SweepTable
 from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.reporting import findings
 from elmo_bench.reporting.findings import OPEN, Evaluated, FindingRow, evaluated, glance, verdict
@@ -48,10 +48,10 @@ def learned(*dev) -> dict[str, Any]:
 def row(monkeypatch, records, more, less=None, **finding):
     """Of a single finding of one table at scale open, whose task is NER."""
     one = Finding(finding="It helps", where="section 9", paper={"ner": "+1"}, more=more, less=less, **finding)
-    monkeypatch.setattr(findings.tables, "sweeps", lambda: ["mine"])
-    monkeypatch.setattr(findings.tables, "table", lambda sweep: SweepTable(columns=COLUMNS, findings=[one]))
-    monkeypatch.setattr(findings.tables, "study_findings", dict)
-    monkeypatch.setattr(findings.tables, "in_order", list)
+    monkeypatch.setattr(findings.pages, "sweeps", lambda: ["mine"])
+    monkeypatch.setattr(findings.pages, "table", lambda sweep: SweepTable(columns=COLUMNS, findings=[one]))
+    monkeypatch.setattr(findings.pages, "study_findings", dict)
+    monkeypatch.setattr(findings.pages, "in_order", list)
     ((found),) = evaluated(by_scale(records)["open"], "open", [])
     (said,) = found.rows
     return said
@@ -221,9 +221,9 @@ def test_a_row_says_what_its_interval_leaves_out(monkeypatch):
 
 def of_study(monkeypatch, name, studies, **finding):
     """The rows of a single finding of a study."""
-    monkeypatch.setattr(findings.tables, "sweeps", list)
+    monkeypatch.setattr(findings.pages, "sweeps", list)
     monkeypatch.setattr(
-        findings.tables, "study_findings", lambda: {name: [Finding(finding="It helps", where="section 9", **finding)]}
+        findings.pages, "study_findings", lambda: {name: [Finding(finding="It helps", where="section 9", **finding)]}
     )
     ((found),) = evaluated([], "open", studies)
     return found.rows

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
-from elmo_bench.configuration import pages, tables
+from elmo_bench.configuration import pages
 from elmo_bench.records.frame import fits, normal, table_of
 from elmo_bench.reporting.gains import by_scale
 from elmo_bench.reporting.section import Section
@@ -173,25 +173,25 @@ def test_the_weights_of_layers_by_place():
 
 
 def test_the_figures_of_table_1_are_those_of_the_tasks_pages():
-    for task, (_, baseline, elmo, _) in tables.table("table1").paper.items():
+    for task, (_, baseline, elmo, _) in pages.table("table1").paper.items():
         given = OmegaConf.load(pages.page(task)).task.paper
         mean, _, deviation = elmo.partition(" ± ")
         assert (given.baseline, given.elmo) == (float(baseline), float(mean))
         assert given.get("elmo_deviation") == (float(deviation) if deviation else None)
 
 
-@pytest.mark.parametrize("sweep", tables.sweeps())
+@pytest.mark.parametrize("sweep", pages.sweeps())
 def test_every_row_of_the_paper_has_a_figure_for_every_column_of_its_table(sweep):
-    table = tables.table(sweep)
+    table = pages.table(sweep)
     assert {len(row) for row in table.paper.values()} <= {sum(not column.recorded for column in table.columns)}
     assert {task for finding in table.findings for task in finding.paper} | {*table.paper} <= {*pages.tasks()}
 
 
-@pytest.mark.parametrize("sweep", [name for name in tables.sweeps() if tables.table(name).columns])
+@pytest.mark.parametrize("sweep", [name for name in pages.sweeps() if pages.table(name).columns])
 def test_the_cells_of_a_table_are_the_settings_of_its_sweep(sweep):
     """So that `sweep` trains what the table shows, and nothing else."""
     found = settings(sweep, "mini")
-    cells = [normal(each, "mini") for each in tables.table(sweep).settings]
+    cells = [normal(each, "mini") for each in pages.table(sweep).settings]
     assert all(each in cells for each in found)
     assert all(each in found for each in cells)
 
@@ -253,7 +253,7 @@ def test_a_sweep_without_a_table_has_a_column_for_each_setting_and_a_wrong_block
     )
     path.write_text(head + "table: {colums: []}\n")
     with pytest.raises(UserError, match=r"mine.yaml: table.colums: there is no such key; did you mean columns"):
-        tables.table("mine")
+        pages.table("mine")
 
 
 @pytest.mark.parametrize(
@@ -275,10 +275,10 @@ def test_a_wrong_value_of_a_finding_is_one_line_that_names_it(wrong, said, bench
     path = bench.conf / "sweep" / "mine.yaml"
     path.write_text(f"# @package _global_\ntable: {{columns: [{{title: a, of: {{}}}}], {finding}}}\n")
     with pytest.raises(UserError, match=f"mine.yaml: table.*({said})"):
-        tables.table("mine")
+        pages.table("mine")
     (bench.conf / "analysis" / "mine.yaml").write_text(finding)  # of a study, which has no columns
     with pytest.raises(UserError, match="mine.yaml: findings"):
-        tables.study_findings()
+        pages.study_findings()
 
 
 # The query.

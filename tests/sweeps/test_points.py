@@ -2,7 +2,7 @@
 
 import pytest
 
-from elmo_bench.configuration import composing, tables
+from elmo_bench.configuration import composing, pages
 from elmo_bench.identity.settings import Identity
 from elmo_bench.sweeps.request import points
 from elmo_bench.system.storage.hashing import fingerprint
@@ -13,8 +13,8 @@ pytestmark = pytest.mark.slow
 def test_the_points_of_every_sweep_keep_their_ids_and_their_changes():
     """Of the first task of each at mini, where all that a run reads is made here; two sweeps need what is installed."""
     found = {}
-    for sweep in sorted({*tables.sweeps()} - {"sources", "vectors"}):
-        page = tables.table(sweep)
+    for sweep in sorted({*pages.sweeps()} - {"sources", "vectors"}):
+        page = pages.table(sweep)
         task = (page.tasks or ["ner"])[0]
         if page.scales and "mini" not in page.scales:
             continue

@@ -11,7 +11,7 @@ import pytest
 
 from elmo_bench import __main__
 from elmo_bench.system import places
-from elmo_bench.system.terminal import streams
+from elmo_bench.system.terminal import console
 from tests.command import Fork
 from tests.conftest import clean_environment
 
@@ -65,7 +65,7 @@ def test_files_do_not_take_the_number_of_a_closed_stream(tmp_path):
     def act() -> None:
         os.closerange(0, 3)
         sys.stdin = sys.stdout = sys.stderr = None  # type: ignore[assignment]
-        streams.ready()
+        console.ready()
         (tmp_path / "number").write_text(str(os.open(tmp_path, os.O_RDONLY)))
         print("lost", file=sys.stderr)
         print(input())

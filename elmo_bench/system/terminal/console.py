@@ -5,6 +5,7 @@ No large library is imported here: `score`, and a run that is already recorded, 
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -15,7 +16,7 @@ from typing import TypeVar
 
 from elmo_bench.system.errors import UserError, ran_out
 from elmo_bench.system.storage import disk
-from elmo_bench.system.terminal import signals, streams
+from elmo_bench.system.terminal import signals
 
 FULL = "HYDRA_FULL_ERROR"
 SHORT = "ELMO_BENCH_SHORT_ERRORS"  # beside FULL: `report` has set that for Hydra, and the user has not asked for it
@@ -56,7 +57,9 @@ def _reported(main: Callable[[], T]) -> T:
     try:
         done = main()
         sys.stdout.flush()  # not left to the end of the process, where an error could not be told
-        streams.check()
+        if isinstance(sys.stdout, _Closed) and sys.stdout.used:
+            lost = "done, but standard output is closed, so what it prints is lost"
+            raise UserError(f"{lost}; >/dev/null if that is wanted")
         return done
     except BrokenPipeError:  # the reader of our output has exited
         _mute()
@@ -119,3 +122,33 @@ def choices(name: str, known: Sequence[str]) -> str:
     """A hint that lists the known names, and suggests the one closest to a wrong name."""
     near = get_close_matches(name, known, 1)
     return (f"did you mean {near[0]}? " if near else "") + "choose from " + ", ".join(known)
+
+
+# The standard streams, where one is closed, cannot show every character, or is read by another process. Python leaves a
+# closed one as None, on which `print` is silent and all else fails; and the next file that is opened gets its number,
+# so that what a library prints would go into that file.
+
+
+class _Closed(io.TextIOWrapper):
+    """In place of a closed stdout: what is printed is lost."""
+
+    used = False
+
+    def write(self, text: str) -> int:
+        self.used = self.used or bool(text)
+        return len(text)
+
+
+def ready() -> None:
+    """Makes all three usable, before any file is opened. Characters that one cannot show are escaped, as in `\\xb1`."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free: this one
+    sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115
+    sys.stdout = sys.stdout or _Closed(io.FileIO(1, "w", closefd=False), "utf-8")
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

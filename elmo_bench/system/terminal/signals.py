@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+IGNORED = (signal.SIG_IGN, None)
 GRACE = 8.0  # seconds
 
 
@@ -50,7 +51,7 @@ def heard(advice: str = _Command.advice) -> Iterator[None]:
         yield
         return
     _Command.running, _Command.received, _Command.advice = True, None, advice
-    before = {number: signal.signal(number, _interrupt) for number in HEARD if _default(number)}
+    before = {number: signal.signal(number, _interrupt) for number in HEARD if signal.getsignal(number) not in IGNORED}
     reading, writing = os.pipe()  # the system tells a thread of a signal even while the main one is in a long call
     os.set_blocking(writing, False)
     wakeup, done = signal.set_wakeup_fd(writing, warn_on_full_buffer=False), threading.Event()
@@ -69,7 +70,7 @@ def heard(advice: str = _Command.advice) -> Iterator[None]:
 def at_once() -> None:
     """Until a command runs, and after it, a signal ends the process in one line: modules are still being imported."""
     for number in HEARD:
-        if _default(number):
+        if signal.getsignal(number) not in IGNORED:
             signal.signal(number, lambda number, _: end(number))
 
 
@@ -78,11 +79,6 @@ def end(number: int) -> None:
     with suppress(OSError):
         os.write(2, f"{line(number)}\n".encode())
     os._exit(128 + number)
-
-
-def _default(number: int) -> bool:
-    """Whether a signal is not ignored."""
-    return signal.getsignal(number) not in (signal.SIG_IGN, None)
 
 
 def _interrupt(number: int, frame: Any) -> None:
@@ -94,5 +90,5 @@ def _interrupt(number: int, frame: Any) -> None:
 def _watch(reading: int, done: threading.Event) -> None:
     with open(reading, "rb", buffering=0) as pipe:  # to its end: a second signal is written into it, too
         while number := pipe.read(1):
-            if number[0] in HEARD and _default(number[0]) and not done.wait(GRACE):
+            if number[0] in HEARD and signal.getsignal(number[0]) not in IGNORED and not done.wait(GRACE):
                 end(_Command.received or number[0])
