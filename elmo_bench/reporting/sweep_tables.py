@@ -158,11 +158,12 @@ def _axes(request: SweepRequest) -> tuple[list[Column], list[Column]]:
     baselines. A gain, or the paper's own column, is shown where the columns that it compares are.
     """
     listed, scale = (request.table.rows or ONE_ROW, request.table.columns), request.scale
-    changes, given = {}, sweeps.settings(request.sweep, scale, request.instead)
+    points = sweeps.points(request.sweep, [f"scale={scale}"], [1], request.instead)
+    changes, made = {}, map(sweeps.setting, points)
     if request.changes and request.tasks:
         changes = request.setting(request.tasks[0])
-        points = sweeps.points(request.sweep, [f"scale={scale}"], [1], request.instead)
-        given = [normal(changes | sweeps.recorded_setting(each, request.tasks[0], scale), scale) for each in points]
+        made = (changes | sweeps.recorded_setting(each, request.tasks[0], scale) for each in points)
+    given = [normal(each, scale) for each in made]
 
     def setting(pair: Pair, changes: Setting = changes) -> Setting:
         return normal(changes | pair[0].of | pair[1].of, scale)

@@ -166,11 +166,6 @@ def seed_of(point: Iterable[str]) -> int:
 # Settings, by which the runs of a sweep are found among records.
 
 
-def settings(sweep: str, scale: str, instead: Sequence[str] = ()) -> list[Setting]:
-    """The settings of the runs of a sweep, which differ in their seed alone, as its own file makes them."""
-    return [normal(setting(point), scale) for point in points(sweep, [f"scale={scale}"], [1], instead)]
-
-
 def is_file(key: str) -> bool:
     """Whether it says where data or word vectors lie: no part of a setting."""
     return key in DATA or re.fullmatch(r"vectors\.sets\..+\.words", key) is not None
