@@ -161,8 +161,7 @@ def read(path: Path) -> StudyRecord:
     cells = [StudyCell(**{key: cell[key] for key in CELL.model_fields if key in cell}) for cell in page["cells"]]
     slack = 10.0**-DIGITS  # of rounding
     for cell in cells:
-        ends = cell.low, cell.high
-        if None in ends:
+        if cell.low is None or cell.high is None:
             within = cell.low is cell.high
         else:
             within = cell.low - slack <= cell.value <= cell.high + slack

@@ -228,17 +228,6 @@ class Arm(NamedTuple):
         pooled = self.pooled and (self.pooled[0] * factor**2, self.pooled[1])
         return Arm(self.scores * factor, self.influences * factor, pooled)
 
-    @property
-    def variance(self) -> Part | None:
-        """The unbiased variance of a seed's score; None for a single seed."""
-        number = len(self.scores)
-        return None if number == 1 else self.pooled or (float(self.scores.var(ddof=1)), number - 1)
-
-    @property
-    def noise(self) -> float:
-        """The variance of a seed's distance from the mean over seeds that its clusters cause, unbiased."""
-        return float(((self.influences - self.influences.mean(0)) ** 2).sum() / (len(self.scores) - 1))
-
 
 def total(arms: Sequence[Arm]) -> tuple[float, np.ndarray]:
     """The sum of the means of these arms, and (K,) what each cluster adds to it."""
@@ -258,25 +247,34 @@ def spread(*arms: Arm) -> Spread | None:
     Of the seeds' own variance and the pooled one, the one with the wider interval counts: a few seeds may agree by
     chance, and a test of equal variances does not notice a few noisy ones among many others.
     """
-    own = _spread([arm._replace(pooled=None) for arm in arms])
-    of_all = _spread(arms) if any(arm.pooled for arm in arms) else None
+    own = _spread(arms, [None] * len(arms))
+    pooled = [arm.pooled for arm in arms]
+    of_all = _spread(arms, pooled) if any(pooled) else None
     return max(filter(None, (own, of_all)), key=lambda found: found.half, default=None)
 
 
-def _spread(arms: Sequence[Arm]) -> Spread | None:
-    """The spread by one estimate of the seeds' variance. A single seed is taken to vary as those of the other arm."""
-    parts: list[Part] = []
-    if several := [arm.variance for arm in arms if arm.variance]:
-        varying = [(arm.variance or several[0], len(arm.scores)) for arm in arms]
+def _spread(arms: Sequence[Arm], pooled: Sequence[Part | None]) -> Spread | None:
+    """The spread by the pooled variance of each arm, or else its own. One seed is taken to vary as the other arm's."""
+    numbers, parts = [len(arm.scores) for arm in arms], list[Part]()
+    variances = [  # of a seed's score, unbiased
+        None if number == 1 else given or (float(arm.scores.var(ddof=1)), number - 1)
+        for arm, number, given in zip(arms, numbers, pooled, strict=True)
+    ]
+    if several := [each for each in variances if each]:
+        varying = zip((each or several[0] for each in variances), numbers, strict=True)
         parts = [(variance / number, degrees) for (variance, degrees), number in varying]
-        if len(several) < len(arms) or all(arm.pooled for arm in arms):  # one estimate for several arms is one part
+        if len(several) < len(arms) or all(pooled):  # one estimate for several arms is one part
             parts = [(sum(variance for variance, _ in parts), parts[0][1])]
     added = total(arms)[1]
     if len(added):
         growth = len(added) / (len(added) - 1)  # the mean of K values is estimated, too
-        known = [arm.noise for arm in arms if len(arm.scores) > 1]
-        noises = [arm.noise if len(arm.scores) > 1 else max(known, default=0.0) for arm in arms]
-        noise = growth * sum(each / len(arm.scores) for each, arm in zip(noises, arms, strict=True))
+        noises = {  # the variance of a seed's distance from the mean over seeds that its clusters cause, unbiased
+            i: float(((arm.influences - arm.influences.mean(0)) ** 2).sum() / (numbers[i] - 1))
+            for i, arm in enumerate(arms)
+            if numbers[i] > 1
+        }
+        most = max(noises.values(), default=0.0)
+        noise = growth * sum(noises.get(i, most) / number for i, number in enumerate(numbers))
         over_clusters = growth * float((added**2).sum()) - min(noise, sum(variance for variance, _ in parts))
         # The squares of K normal values of one variance have K/3 effective ones.
         parts.append((max(0.0, over_clusters), float(np.clip(3 * effective(added) - 1, 1, len(added) - 1))))
