@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 from omegaconf import OmegaConf
 from pydantic import model_validator
 
-from elmo_bench.configuration.keys import Hidden, Keys, Text, valid
+from elmo_bench.configuration.keys import Keys, Text, valid
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import yaml_text
@@ -124,14 +124,12 @@ class Finding(Keys):
     minus: int | None = None
     unit: Text = "points"
     untested: Text = ""
-    bounds: Hidden[Any] = None  # the region, with infinities for null
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         try:
-            low, high = self.region
-            self.bounds = -float("inf") if low is None else float(low), float("inf") if high is None else float(high)
-            ordered = self.bounds[0] < self.bounds[1] and self.region != [None, None]
+            low, high = self.bounds
+            ordered = low < high and self.region != [None, None]
         except (TypeError, ValueError):
             ordered = False
         if not ordered:
@@ -153,6 +151,12 @@ class Finding(Keys):
                 (table or SweepTable()).setting(titles)
         except UserError as error:
             raise ValueError(f"the finding {self.finding!r}: {error}") from None
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The region with infinities for null."""
+        low, high = self.region
+        return -float("inf") if low is None else float(low), float("inf") if high is None else float(high)
 
 
 class SweepTable(Keys):
@@ -186,7 +190,6 @@ class SweepTable(Keys):
     over: list[Text] = []
     impossible: Text | None = None
     findings: list[Finding] = []
-    settings: Hidden[list[Any]] = []  # of all cells that the sweep makes
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -197,9 +200,13 @@ class SweepTable(Keys):
                 raise ValueError(f"the column {column.title!r}: gain=[{', '.join(column.gain)}]: {known}")
         for finding in self.findings:
             finding.check_titles(self)
-        of_columns = [column.of for column in self.columns if column.of is not None and not column.recorded]
-        self.settings = [row | column for row in [each.of for each in self.rows] or [{}] for column in of_columns]
         return self
+
+    @property
+    def settings(self) -> list[Setting]:
+        """Those of all cells that the sweep makes."""
+        of_columns = [column.of for column in self.columns if column.of is not None and not column.recorded]
+        return [row | column for row in [each.of for each in self.rows] or [{}] for column in of_columns]
 
     def setting(self, titles: Any) -> Setting:
         """The setting of a column by its title, or of a row and a column by both."""
