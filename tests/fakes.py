@@ -1,14 +1,20 @@
-"""Small stand-ins for the parts around the one that a test is about."""
+"""Small stand-ins for the parts around the one that a test is about, and what many tests check."""
 
 import hashlib
+import json
+import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import pytest
 import torch
 from torch import Tensor, nn
 
 from elmo_bench.layers.source import Sentences
 from elmo_bench.nn.packing import padded
+from elmo_bench.system.errors import UserError
 from elmo_bench.task import Embedded
 
 
@@ -73,4 +79,46 @@ class FakeBiLM:
 
 def pages_of(results: Path) -> str:
     """The Markdown pages of a report, one after another."""
-    return "\n".join(path.read_text(encoding="utf-8") for path in sorted(results.rglob("*.md")))
+    return "\n".join(path.read_text() for path in sorted(results.rglob("*.md")))
+
+
+@contextmanager
+def refuses(*told: str) -> Iterator[pytest.ExceptionInfo[UserError]]:
+    """What is done must end in a `UserError` whose line has all these texts or patterns in it."""
+    with pytest.raises(UserError) as caught:
+        yield caught
+    said = str(caught.value)
+    assert all(each in said or re.search(each, said) for each in told), said
+    assert "\n" not in said or caught.value.faults
+
+
+def at(path: object, line: int | None) -> str:
+    """How a line says what file and which of its lines it is about."""
+    return f"{path}: " if line is None else f"{path}:{line}: "
+
+
+def for_each(name: str, values: str) -> pytest.MarkDecorator:
+    """`parametrize` by the words of a text. A word that is JSON is its value."""
+    return pytest.mark.parametrize(name, [_value(word) for word in values.split()])
+
+
+def cases(text: str) -> pytest.MarkDecorator:
+    """`parametrize` by a table, whose first line names the arguments."""
+    names, *rows = table(text)
+    return pytest.mark.parametrize(names, rows)
+
+
+def table(text: str) -> list[list[Any]]:
+    """Rows of cells: a line a row, cells between bars. A cell that is JSON is its value, and any other is text.
+
+    A line that ends with a backslash goes on in the next one.
+    """
+    lines = re.sub(r"\\\n *", "", text).strip().splitlines()
+    return [[_value(cell) for cell in re.split(r" +\|(?: +|$)", line.strip())] for line in lines]
+
+
+def _value(cell: str) -> Any:
+    try:
+        return json.loads(cell)
+    except ValueError:
+        return cell

@@ -24,6 +24,13 @@ from elmo_bench.system.storage.locks import held
 from elmo_bench.system.terminal import console
 
 EPOCH = 0.05  # seconds
+RECORD = """
+{"task": "toy", "scale": "open", "version": 1, "epoch": 1, "epochs": 1, "updates": 1, "selected_updates": 1,
+ "layer_weights": {}, "gamma": {}, "seconds": 1.0, "device_seconds": 1.0, "tokens_per_second": 1.0, "parameters": 1,
+ "checkpoint": "", "bilm": {"name": null, "sha256": null}, "word_vectors": null, "data_sha256": "",
+ "generated_sha256": {}, "machine": {"cpu": "", "accelerator": "cpu", "cores": 1, "threads": 1}, "versions": {},
+ "commit": null, "dirty": null, "finished": "2026-01-01"}
+"""
 
 
 def train() -> None:
@@ -43,16 +50,11 @@ def train() -> None:
 
 def _measured(run: schema.RunConfig, score: float) -> dict[str, Any]:
     """The rest of a record."""
-    return {
-        "task": "toy", "scale": "open", "version": 1, "epoch": 1, "epochs": 1, "updates": 1, "selected_updates": 1,
+    return json.loads(RECORD) | {
         "metrics": {split: {"accuracy": score} for split in ("dev", "test")},
-        "history": {"epoch": [0], "updates": [1], "dev.accuracy": [score]}, "layer_weights": {}, "gamma": {},
+        "history": {"epoch": [0], "updates": [1], "dev.accuracy": [score]},
         "config": {"task": {"monitor": "accuracy"}, "scale": {"note": ""}, "elmo": {"where": run.elmo.where}},
-        "seconds": 1.0, "device_seconds": 1.0, "tokens_per_second": 1.0, "parameters": 1, "checkpoint": "",
-        "bilm": {"name": None, "sha256": None}, "word_vectors": None, "data_sha256": "", "generated_sha256": {},
-        "machine": {"cpu": "", "accelerator": "cpu", "cores": 1, "threads": 1}, "versions": {}, "commit": None,
-        "dirty": None, "finished": "2026-01-01",
-    }  # fmt: skip
+    }
 
 
 def _epochs(path: Path, number: int, start: int) -> list[float]:

@@ -14,34 +14,17 @@ import numpy as np
 
 BREAKS = 8  # sentence breaks until the state between sentences stands still
 
-# Arguments of `write_random`: with and without residuals, projection, highways and clips.
-SIZES: dict[str, dict] = {
-    "small": {},
-    "deep": {
-        "filters": [[1, 3], [5, 4], [7, 6]],
-        "n_highway": 2,
-        "n_layers": 3,
-        "dim": 5,
-        "projection_dim": 8,
-        "skip": False,
-    },
-    "narrow": {
-        "filters": [[2, 5], [3, 2]],  # 5 + 2 = 7: no projection
-        "n_layers": 1,
-        "dim": 9,
-        "projection_dim": 7,
-        "max_characters": 12,
-    },
-    "tanh": {
-        "activation": "tanh",
-        "n_highway": 0,
-        "n_layers": 4,
-        "dim": 4,
-        "projection_dim": 3,
-        "cell_clip": None,
-        "proj_clip": 1.0,
-    },
-}
+# Arguments of `write_random`: with and without residuals, projection (7 outputs need none of 5 + 2 filters), highways
+# and clips.
+SIZES: dict[str, dict] = json.loads("""
+{"small": {},
+ "deep": {"filters": [[1, 3], [5, 4], [7, 6]], "n_highway": 2, "n_layers": 3, "dim": 5, "projection_dim": 8,
+          "skip": false},
+ "narrow": {"filters": [[2, 5], [3, 2]], "n_layers": 1, "dim": 9, "projection_dim": 7, "max_characters": 12},
+ "tanh": {"activation": "tanh", "n_highway": 0, "n_layers": 4, "dim": 4, "projection_dim": 3, "cell_clip": null,
+          "proj_clip": 1.0}}
+""")
+
 
 NEAR = 1e-5
 

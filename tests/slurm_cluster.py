@@ -121,7 +121,7 @@ def _started(command: Sequence[str], folder: Path, environment: dict[str, str]) 
 
 def _until_idle(environment: dict[str, str], folder: Path) -> None:
     for _ in range(300):
-        asked = subprocess.run(["sinfo", "-h", "-o", "%T"], env=environment, capture_output=True, text=True)
+        asked = subprocess.run("sinfo -h -o %T".split(), env=environment, capture_output=True, text=True)
         if asked.stdout.strip() == "idle":
             return
         time.sleep(0.2)

@@ -1,5 +1,6 @@
 """A biLM of two layers and eight cells, with random weights."""
 
+import json
 from pathlib import Path
 
 import torch
@@ -8,15 +9,11 @@ from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.layers.bilm import BilmLayers
 
-OPTIONS = {
-    "lstm": {
-        "use_skip_connections": True, "projection_dim": 4, "cell_clip": 3, "proj_clip": 3, "dim": 8, "n_layers": 2,
-    },
-    "char_cnn": {
-        "activation": "relu", "filters": [[1, 4], [2, 4]], "n_highway": 1, "embedding": {"dim": 4},
-        "n_characters": 262, "max_characters_per_token": 50,
-    },
-}  # fmt: skip
+OPTIONS = json.loads("""
+{"lstm": {"use_skip_connections": true, "projection_dim": 4, "cell_clip": 3, "proj_clip": 3, "dim": 8, "n_layers": 2},
+ "char_cnn": {"activation": "relu", "filters": [[1, 4], [2, 4]], "n_highway": 1, "embedding": {"dim": 4},
+              "n_characters": 262, "max_characters_per_token": 50}}
+""")
 
 
 def exported(folder: Path, seed: int = 1) -> BilmLayers:

@@ -41,7 +41,7 @@ elmo:
 def write(folder: Path, sentences: int = 40, seed: int = 1) -> Path:
     """train, dev and test below `folder`/toy; returns `folder`."""
     draw = random.Random(seed)
-    words = ["ba", "de", "gi", "ko", "lu"]
+    words = "ba de gi ko lu".split()
     (folder / "toy").mkdir(parents=True, exist_ok=True)
     for split in ("train", "dev", "test"):
         lines = []

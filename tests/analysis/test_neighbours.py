@@ -13,7 +13,7 @@ from elmo_bench.commands.analysis import Neighbours
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.records import studies
 from elmo_bench.reporting.study_tables import of_study
-from elmo_bench.system.errors import UserError
+from tests.fakes import cases, for_each, refuses
 from tests.tiny_bilm import exported, overrides
 
 pytestmark = pytest.mark.slow
@@ -27,11 +27,11 @@ def source(tmp_path):
 @pytest.fixture
 def sentences():
     chance = random.Random(1)
-    words = [f"{a}{b}" for a in "bdgklm" for b in ("an", "el", "orn", "uff", "ick")]
+    words = [f"{a}{b}" for a in "bdgklm" for b in "an el orn uff ick".split()]
     return [[chance.choice(words) for _ in range(chance.randint(1, 9))] for _ in range(80)]
 
 
-@pytest.mark.parametrize("cached", [False, True])
+@for_each("cached", "false true")
 def test_neighbours_are_those_of_brute_force(source, sentences, tmp_path, monkeypatch, cached):
     monkeypatch.setattr(neighbours, "GROUP", 7)
     queries = [Query(sentences[at], token) for at, token in ((3, 0), (40, len(sentences[40]) - 1))]
@@ -67,7 +67,7 @@ def test_fewer_words_than_neighbours_are_all_given(source):
 
 @pytest.fixture
 def arguments(source, sentences, tmp_path):
-    (tmp_path / "text.txt").write_text("".join(f"{' '.join(each)}\n" for each in sentences), encoding="utf-8")
+    (tmp_path / "text.txt").write_text("".join(f"{' '.join(each)}\n" for each in sentences))
     return [*overrides(tmp_path), f"text={tmp_path}/text.txt", "format=text", "number=3"]
 
 
@@ -84,14 +84,14 @@ def test_the_table_has_a_row_for_each_query_and_layer(arguments, tmp_path, call)
     assert {cell.n for cell in study.cells if cell.quantity == "same word"} == {3}
 
 
-@pytest.mark.parametrize(
-    ("given", "match"),
-    [
-        (["word=dam", "sentence=the ban"], "word=dam: not in the sentence; its words are the ban"),
-        (["word=dam"], "belong together"), (["queries=[{word: a}]"], "queries: each is {word: WORD"),
-        (["queries=[]"], "no queries"), (["text=nowhere.txt"], "nowhere.txt: no such file"),
-    ],
-)  # fmt: skip
+@cases("""
+    given                            | match
+    ["word=dam", "sentence=the ban"] | word=dam: not in the sentence; its words are the ban
+    ["word=dam"]                     | belong together
+    ["queries=[{word: a}]"]          | queries: each is {word: WORD
+    ["queries=[]"]                   | no queries
+    ["text=nowhere.txt"]             | nowhere.txt: no such file
+""")
 def test_wrong_queries_are_one_line(arguments, given, match, refused):
     assert match in refused(Neighbours, *arguments, *given)
 
@@ -100,9 +100,9 @@ def test_a_corpus_of_columns_ends_at_its_bound(tmp_path):
     from elmo_bench.analysis.settings import NeighboursConfig
 
     path = tmp_path / "a.tsv"
-    path.write_text("a\tX\nb\tX\n\nc\tX\n\nd\tX\n", encoding="utf-8")
+    path.write_text("a\tX\nb\tX\n\nc\tX\n\nd\tX\n")
     settings = NeighboursConfig(text=str(path), format="columns", tokens=3)
     assert neighbours.corpus(settings) == [["a", "b"], ["c"]]
-    path.write_text("\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"a\.tsv"):
+    path.write_text("\n")
+    with refuses(r"a\.tsv"):
         neighbours.corpus(settings)

@@ -6,7 +6,7 @@ import pytest
 from elmo_bench.analysis import overlap
 from elmo_bench.records.studies import LONG, SHARED, StudyCell, StudyRecord
 from elmo_bench.reporting import study_tables
-from elmo_bench.system.errors import UserError
+from tests.fakes import refuses
 
 
 def common(known: list[str], request: list[str], n: int) -> list[dict[str, int]]:
@@ -47,7 +47,7 @@ def test_a_text_and_a_task_give_a_record(bench):
     assert study.place(bench.results).parent == bench.results / "analysis" / "open" / "overlap"
     (whole,) = [cell.value for cell in study.cells if (cell.split, cell.quantity) == ("test", "whole in the text")]
     assert whole == 1
-    with pytest.raises(UserError, match="no such text"):
+    with refuses("no such text"):
         overlap.write([*given, f"text={bench.folder}/none-*.txt"])
 
 

@@ -11,6 +11,7 @@ from elmo_bench.records import studies
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 from tests import tiny_bert
+from tests.fakes import cases, refuses
 from tests.tiny_bilm import exported, overrides
 
 CONLLU = """# newdoc id = a
@@ -33,21 +34,21 @@ CONLLU_KEYS = {"word": 1, "tags": {"UPOS": 3, "XPOS": 4}, "numbers": 0, "comment
 @pytest.fixture
 def path(tmp_path):
     path = tmp_path / "a.conllu"
-    path.write_text(CONLLU, encoding="utf-8")
+    path.write_text(CONLLU)
     return path
 
 
 def test_ranges_and_empty_nodes_are_no_words(path):
     read = pos.read(path, PosConfig(**CONLLU_KEYS))
-    assert read.sentences == [["She", "can", "not", "go"], ["Go", "#"]]
-    assert read.tags == {"UPOS": [["PRON", "AUX", "PART", "VERB"], ["VERB", "SYM"]],
-                         "XPOS": [["PRP", "MD", "RB", "VB"], ["VB", "NFP"]]}  # fmt: skip
+    assert read.sentences == ["She can not go".split(), ["Go", "#"]]
+    assert read.tags == {"UPOS": ["PRON AUX PART VERB".split(), ["VERB", "SYM"]],
+                         "XPOS": ["PRP MD RB VB".split(), ["VB", "NFP"]]}  # fmt: skip
     assert pos.read(path, PosConfig(**CONLLU_KEYS, sentences=1)).lengths == [4]
     assert read.documents == ["a", "b"]
 
 
 @pytest.mark.parametrize(
-    ("text", "keys", "documents"),
+    "text, keys, documents",
     [
         ("#begin document (x/y); part 000\nA DT\n\nB DT\n\n#end document\n#begin document (z)\nC DT\n",
          {"comment": "#", "apart": True}, ["(x/y)", "(x/y)", "(z)"]),
@@ -56,23 +57,20 @@ def test_ranges_and_empty_nodes_are_no_words(path):
     ],
 )  # fmt: skip
 def test_a_sentence_knows_its_document(tmp_path, text, keys, documents):
-    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    (tmp_path / "a.txt").write_text(text)
     assert pos.read(tmp_path / "a.txt", PosConfig(tags={"XPOS": 1}, **keys)).documents == documents
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "keys", "match"),
-    [
-        ("4\tgo\tgo\tVERB\tVB", "4\tgo\tgo\tVERB", {}, r"a\.conllu:8: 4 columns, but the lines before have 5"),
-        ("", "", {"tags": {"XPOS": 9}}, r"a\.conllu:3: column 9 is missing"),
-        ("", "", {"tags": "XPOS"}, "tags=XPOS: expected columns"),
-    ],
-)
+@cases(r"""
+    old                   | new               | keys | match
+    "4\tgo\tgo\tVERB\tVB" | "4\tgo\tgo\tVERB" | {} | a\.conllu:8: 4 columns, but the lines before have 5
+    "" | "" | {"tags": {"XPOS": 9}} | a\.conllu:3: column 9 is missing
+    "" | "" | {"tags": "XPOS"} | tags=XPOS: expected columns
+""")
 def test_ragged_columns_and_wrong_columns_are_one_line(path, old, new, keys, match):
-    path.write_text(CONLLU.replace(old, new), encoding="utf-8")
-    with pytest.raises(UserError, match=match) as caught:
+    path.write_text(CONLLU.replace(old, new))
+    with refuses(match):
         pos.read(path, PosConfig(**{**CONLLU_KEYS, **keys}))
-    assert "\n" not in str(caught.value)
 
 
 def separable(number, generator):
@@ -126,7 +124,7 @@ def test_a_layer_has_the_vectors_of_all_words_in_order(bilm):
 def test_the_table_has_every_layer_and_both_tag_sets(path, bilm, tmp_path, call):
     data = [f"{split}={path}" for split in ("train", "dev", "test")]
     arguments = [*overrides(tmp_path), *data, "controls=[]", "epochs=2", "seeds=2"]
-    (tmp_path / "glove.6B.50d.txt").write_text("she" + " 0.5" * 50 + "\ngo" + " 0.25" * 50 + "\n", encoding="utf-8")
+    (tmp_path / "glove.6B.50d.txt").write_text("she" + " 0.5" * 50 + "\ngo" + " 0.25" * 50 + "\n")
     _, out, _ = call(Pos, *arguments)
     (study,) = studies.read_all(tmp_path)
     assert [cell.source for cell in study.cells] == ["glove.6B.50d"] * 2 + ["toy"] * 8
@@ -144,22 +142,20 @@ def test_another_source_than_a_bilm_is_not_held_against_the_paper(path, tmp_path
     pytest.importorskip("transformers")
     source = ["bilm=transformers", f"bilm.path={tiny_bert.write(tmp_path / 'bert')}", "bilm.name=mine"]
     data = [f"{split}={path}" for split in ("train", "dev", "test")]
-    how = ["controls=[]", "vectors=null", "epochs=1", "seeds=1"]
+    how = "controls=[] vectors=null epochs=1 seeds=1".split()
     call(Pos, *overrides(tmp_path)[:5], *source, *data, *how)
     (study,) = studies.read_all(tmp_path)
     assert [(cell.source, cell.layer, cell.minus) for cell in study.cells] == [("mine", i, None) for i in range(3)] * 2
     assert {cell.paper for cell in study.cells} == {None}
 
 
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        ("sentence=5", "sentence: there is no such key; did you mean sentences?"),
-        ("sentences=x", "sentences=x: should be a valid integer"),
-        ("lr=0", "lr=0: should be greater than 0"),
-        ("scale=nope", "scale=nope: there is no such scale"),
-    ],
-)
+@cases("""
+    typed       | said
+    sentence=5  | sentence: there is no such key; did you mean sentences?
+    sentences=x | sentences=x: should be a valid integer
+    lr=0        | lr=0: should be greater than 0
+    scale=nope  | scale=nope: there is no such scale
+""")
 def test_a_wrong_setting_of_a_study_is_one_line_about_it(typed, said):
     with pytest.raises((UserError, HydraException)) as caught:
         settings.read("pos", PosConfig, [typed])

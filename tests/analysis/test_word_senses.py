@@ -27,7 +27,7 @@ from elmo_bench.commands.analysis import Wsd
 from elmo_bench.metrics.accuracy import Accuracy
 from elmo_bench.records import studies
 from elmo_bench.reporting.study_tables import difference_text, of_study
-from elmo_bench.system.errors import UserError
+from tests.fakes import cases, refuses
 from tests.tiny_bilm import exported, overrides
 
 BANK = "bank%1:17:01::", "bank%1:14:00::"
@@ -74,20 +74,19 @@ class Source:
 
 
 def write(path, text):
-    path.write_text(text, encoding="utf-8")
+    path.write_text(text)
     return path
 
 
 def malformed(match, read, *arguments):
     """The error is one line."""
-    with pytest.raises(UserError, match=match) as caught:
+    with refuses(match):
         list(read(*arguments))
-    assert "\n" not in str(caught.value)
 
 
 def test_columns_give_expressions_and_all_keys(tmp_path):
     one, two = read_columns(write(tmp_path / "a.tsv", COLUMNS))
-    assert one.words == ["The", "bank", "has", "a", "ferry", "boat", "."]
+    assert one.words == "The bank has a ferry boat .".split()
     assert [(i.start, i.end, i.word) for i in one.instances] == [
         (1, 2, ("bank", "n")), (2, 3, ("have", "v")), (4, 6, ("ferry_boat", "n")),
     ]  # fmt: skip
@@ -96,14 +95,12 @@ def test_columns_give_expressions_and_all_keys(tmp_path):
     assert (one.document, two.document) == ("one", "one")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line", "match"),
-    [
-        ("A\tDT\t-\t-\t-\n", "A\tDT\t-\t-\n", 10, "columns"),
-        ("lend%2:40:00::", "lend", 12, "no sense key"),
-        (";have%2:42:00::", "", 4, "1 sense keys, but 2 numbers"),
-    ],
-)
+@cases(r"""
+    old                | new             | line | match
+    "A\tDT\t-\t-\t-\n" | "A\tDT\t-\t-\n" | 10 | columns
+    lend%2:40:00::     | lend            | 12 | no sense key
+    ;have%2:42:00::    | ""              | 4  | 1 sense keys, but 2 numbers
+""")
 def test_a_wrong_row_of_columns_is_named(tmp_path, old, new, line, match):
     path = write(tmp_path / "a.tsv", COLUMNS.replace(old, new))
     malformed(rf"a\.tsv:{line}: .*{match}", read_columns, path)
@@ -111,27 +108,31 @@ def test_a_wrong_row_of_columns_is_named(tmp_path, old, new, line, match):
 
 def test_xml_and_its_gold_keys(tmp_path):
     (sentence,) = read_xml(write(tmp_path / "a.xml", XML), write(tmp_path / "a.txt", GOLD))
-    assert (sentence.words, sentence.document) == (["The", "bank", "is", "wide", "awake", "&"], "d0")
+    assert (sentence.words, sentence.document) == ("The bank is wide awake &".split(), "d0")
     assert sentence.instances == [
         Instance(1, 2, ("bank", "n"), BANK, (), 1),
         Instance(3, 5, ("wide_awake", "a"), ("wide_awake%5:00:00:awake:00",), (), 2),
     ]
 
 
-@pytest.mark.parametrize(
-    ("xml", "gold", "match"),
-    [
-        (XML.replace("</text>", ""), GOLD, r"a\.xml:12: not XML"),
-        (XML, GOLD.splitlines()[0], r"a\.xml:8: instance d0\.s0\.t1: has no gold key"),
-        (XML.replace("s0.t1", "s0.t0"), GOLD, r"a\.xml:8: instance d0\.s0\.t0: occurs twice"),
-        (XML, GOLD + "d9.t0 x%1\n", r"a\.txt:3: d9\.t0: there is no such instance"),
-        (XML.replace("<corpus", '<!DOCTYPE c [<!ENTITY e "eee">]><corpus'), GOLD, r"a\.xml:2: declares an entity"),
-        (XML.replace(">bank<", "><"), GOLD, r"a\.xml:6: an empty instance"),
-        ("<corpus/>", "", r"a\.xml: contains no sentence"),
-    ],
-)
-def test_wrong_xml_is_one_line(tmp_path, xml, gold, match):
-    malformed(match, read_xml, write(tmp_path / "a.xml", xml), write(tmp_path / "a.txt", gold))
+@cases(r"""
+    before  | after                                        | keys | match
+    </text> | ""                                           | 2    | a\.xml:12: not XML
+    s0.t1   | s0.t1                                        | 1    | a\.xml:8: instance d0\.s0\.t1: has no gold key
+    s0.t1   | s0.t0                                        | 2    | a\.xml:8: instance d0\.s0\.t0: occurs twice
+    s0.t1   | s0.t1                                        | 3    | a\.txt:3: d9\.t0: there is no such instance
+    <corpus | <!DOCTYPE c [<!ENTITY e "eee">]><corpus      | 2    | a\.xml:2: declares an entity
+    >bank<  | ><                                           | 2    | a\.xml:6: an empty instance
+""")
+def test_wrong_xml_is_one_line(tmp_path, before, after, keys, match):
+    gold = "\n".join([*GOLD.splitlines(), "d9.t0 x%1"][:keys])
+    xml = write(tmp_path / "a.xml", XML.replace(before, after))
+    malformed(match, read_xml, xml, write(tmp_path / "a.txt", gold))
+
+
+def test_xml_without_a_sentence_is_one_line(tmp_path):
+    files = write(tmp_path / "a.xml", "<corpus/>"), write(tmp_path / "a.txt", "")
+    malformed(r"a\.xml: contains no sentence", read_xml, *files)
 
 
 def test_generated_senses_are_those_of_the_split(tmp_path):
@@ -279,14 +280,14 @@ def test_the_table_is_recorded_once_and_in_the_report(arguments, tmp_path, call)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("changed", "match"),
-    [
-        ("test=nowhere.tsv", "nowhere.tsv: no such file: test names it"), ("nosuch=1", "nosuch"),
-        ("bilm.state=carry", "give bilm.state=warm or zero"), ("format=csv", "format"),
-        ("format=xml", "train_senses=FILE"),
-    ],
-)  # fmt: skip
+@cases("""
+    changed          | match
+    test=nowhere.tsv | nowhere.tsv: no such file: test names it
+    nosuch=1         | nosuch
+    bilm.state=carry | give bilm.state=warm or zero
+    format=csv       | format
+    format=xml       | train_senses=FILE
+""")
 def test_wrong_arguments_are_one_line_and_nothing_is_written(arguments, tmp_path, changed, match, refused):
     assert match in refused(Wsd, *arguments, changed)
     assert not (tmp_path / "analysis").exists()
@@ -300,5 +301,5 @@ def test_a_key_that_the_inventory_lacks_ends_the_command(arguments, tmp_path, re
 
 def test_what_the_paper_scale_lacks_is_one_message(tmp_path, call):
     _, _, said = call(Wsd, "scale=paper", f"data_root={tmp_path}", f"models_root={tmp_path}")
-    for name in ("semcor.data.xml", "ALL.gold.key.txt", "index.sense", "weights.hdf5"):
+    for name in "semcor.data.xml ALL.gold.key.txt index.sense weights.hdf5".split():
         assert name in said

@@ -14,7 +14,7 @@ def on_hub(monkeypatch) -> Callable[[Any], list[tuple[tuple, dict]]]:
     """Puts a data set on a hub that answers; returns the list of what it is asked for."""
 
     def put(dataset: Any) -> list[tuple[tuple, dict]]:
-        asked: list[tuple[tuple, dict]] = []
+        asked = []
         monkeypatch.setattr(hub, "_reachable", lambda: True)
         monkeypatch.setattr(datasets, "load_dataset", lambda *a, **k: asked.append((a, k)) or dataset)
         return asked

@@ -3,13 +3,13 @@
 import pytest
 
 from elmo_bench.metrics.accuracy import Accuracy, score_labels
-from elmo_bench.system.errors import UserError
 from elmo_bench.text.labels import Labels
 from elmo_bench.text.source import DataSource
 from tasks.snli import metric as snli
 from tasks.snli.pairs import LABELS as SNLI_LABELS
 from tasks.sst5 import metric as sst5
 from tasks.sst5.trees import LABELS as SST5_LABELS
+from tests.fakes import cases, refuses
 
 LABELS = ("yes", "no", "maybe")
 
@@ -37,24 +37,22 @@ def test_two_files_a_label_a_line(files):
     assert score_labels(*files("-\nno\n", "-\nno\n")) == {"accuracy": 100.0}  # whatever stands where nothing is gold
 
 
-@pytest.mark.parametrize(
-    ("gold", "predictions", "where", "what"),
-    [
-        ("yes\nsure\n", "yes\nno\n", "gold:2", "'sure'"),
-        ("yes\nno\n", "yes\n-\n", "predictions:2", "'-'"),
-        ("yes\n\nno\n", "yes\nno\nno\n", "gold:2", "no label"),
-        ("yes\nno\n", "yes\n", "predictions:2", "1 lines where"),
-        ("-\n-\n", "yes\nno\n", "gold", "no gold label"),
-    ],
-)
+@cases(r"""
+    gold          | predictions     | where         | what
+    "yes\nsure\n" | "yes\nno\n"     | gold:2        | 'sure'
+    "yes\nno\n"   | "yes\n-\n"      | predictions:2 | '-'
+    "yes\n\nno\n" | "yes\nno\nno\n" | gold:2        | no label
+    "yes\nno\n"   | "yes\n"         | predictions:2 | 1 lines where
+    "-\n-\n"      | "yes\nno\n"     | gold          | no gold label
+""")
 def test_files_that_do_not_fit_are_refused_with_their_line(files, gold, predictions, where, what):
-    with pytest.raises(UserError, match=what) as caught:
+    with refuses(what) as caught:
         score_labels(*files(gold, predictions))
     assert f"{where}: " in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("task", "labels", "known"),
+    "task, labels, known",
     [(snli, ("entailment", "neutral", "contradiction"), SNLI_LABELS), (sst5, ("0", "1", "2", "3", "4"), SST5_LABELS)],
 )
 def test_each_task_has_its_labels(files, task, labels, known):
@@ -62,5 +60,5 @@ def test_each_task_has_its_labels(files, task, labels, known):
     assert labels == known
     gold, predictions, *_ = files("\n".join([*labels, "-"]), "\n".join([labels[0]] * (len(labels) + 1)))
     assert task.score(gold, predictions) == {"accuracy": pytest.approx(100 / len(labels))}
-    with pytest.raises(UserError, match=f"gold:2: unknown label 'maybe'; choose from {', '.join(labels)}"):
+    with refuses(f"gold:2: unknown label 'maybe'; choose from {', '.join(labels)}"):
         task.score(*files(f"{labels[0]}\nmaybe\n", f"{labels[0]}\n{labels[1]}\n")[:2])

@@ -18,7 +18,7 @@ from elmo_bench.system import places
 from elmo_bench.task import Batch, Tokens
 from elmo_bench.text.part import Part
 from elmo_bench.text.vocabulary import Vocabulary
-from tests.fakes import FakeBiLM
+from tests.fakes import FakeBiLM, for_each
 
 FOLDERS = sorted(path.parent.name for path in (places.ROOT / "tasks").glob("*/reader.py"))
 SIZES = "{lm:[300,50,50],ner:[40,12,12],srl:[30,10,10],coref:[6,4,3],snli:[60,20,20],squad:[8,4,4],sst:[60,20,20]}"
@@ -75,7 +75,7 @@ def model(loaded, where="none"):
 
 def test_the_folder_holds_what_every_task_holds(task):
     folder = places.ROOT / "tasks" / task
-    assert all((folder / name).is_file() for name in ("README.md", "reader.py", "head.py", "metric.py"))
+    assert all((folder / name).is_file() for name in "README.md reader.py head.py metric.py".split())
     assert pages.scales(task)
     assert {path.stem for path in pages.page(task).with_suffix("").glob("*.yaml")} <= set(pages.scales(task))
     for part in ("reader", "head", "metric"):
@@ -131,7 +131,7 @@ def test_batches_are_padded_as_the_contract_says(task, loaded):
     assert batch.labels
 
 
-@pytest.mark.parametrize("where", ["none", "input", "output", "both"])
+@for_each("where", "none input output both")
 def test_the_head_learns_wherever_elmo_stands(task, loaded, where):
     module, batch = model(loaded, where), batch_of(loaded)
     module.train()
@@ -147,7 +147,7 @@ def test_the_head_learns_wherever_elmo_stands(task, loaded, where):
         assert (f"representation.elmo.mixes.{place}.gamma" in gradients) is (place in expected)
 
 
-@pytest.mark.parametrize("where", ["none", "both"])
+@for_each("where", "none both")
 def test_it_trains_and_predicts_in_mixed_precision(task, loaded, where):
     """As with trainer.precision=bf16-mixed: a finite loss in float32, gradients for all parameters, predictions."""
     module, batch = model(loaded, where).train(), batch_of(loaded)

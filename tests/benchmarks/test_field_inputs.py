@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.system.errors import UserError
 from elmo_bench.tagging.metric import score_spans
 from elmo_bench.trained.opened import answered
 from tasks.coref.metric import CorefMetric
@@ -18,6 +17,8 @@ from tasks.squad.reader import SquadReader
 from tasks.srl.metric import score as score_srl
 from tasks.srl.reader import SrlReader
 from tasks.sst5.reader import Sst5Reader
+from tests.benchmarks.test_formats import READERS
+from tests.fakes import cases, refuses
 
 BEGIN, END = "#begin document (nw/{}); part 000", "#end document"
 
@@ -41,18 +42,16 @@ def documents(begin: str = BEGIN, end: str = END) -> str:
     return "".join(lines)
 
 
-@pytest.mark.parametrize(
-    ("begin", "end"),
-    [
-        (BEGIN, END),
-        ("# begin document (nw/{}); part 000", "# end document"),
-        ("#begin document nw/{}", END),
-        ("#Begin Document (nw/{}); part 0 ", "#End Document"),
-        ("#\tbegin_document (nw/{}); part 000", "#\tend_document"),
-        ("", ""),
-        ("# sentence 1", ""),
-    ],
-)
+@cases("""
+    begin                                | end
+    #begin document (nw/{}); part 000    | #end document
+    # begin document (nw/{}); part 000   | # end document
+    #begin document nw/{}                | #end document
+    "#Begin Document (nw/{}); part 0 "   | #End Document
+    "#\\tbegin_document (nw/{}); part 000" | "#\\tend_document"
+    ""                                   | ""
+    # sentence 1                         | ""
+""")
 def test_train_and_score_tell_documents_apart_alike(tmp_path, begin, end):
     data = three(tmp_path, documents(begin, end))
     rows = CorefReader(data).load()["train"].to_list()
@@ -66,9 +65,9 @@ def test_train_and_score_tell_documents_apart_alike(tmp_path, begin, end):
 @pytest.mark.parametrize("begin", ["#document begins: nw/{}", "# newdoc id = nw/{}"])
 def test_a_marker_of_documents_that_nobody_knows_is_refused_by_both(tmp_path, begin):
     data = three(tmp_path, documents(begin, ""))
-    with pytest.raises(UserError, match=r"train\.conll:1: a sentence outside any document; expected '#begin"):
+    with refuses(r"train\.conll:1: a sentence outside any document; expected '#begin"):
         CorefReader(data).load()
-    with pytest.raises(UserError, match=r"dev\.conll:1: .*expected '#begin document"):
+    with refuses(r"dev\.conll:1: .*expected '#begin document"):
         score_coref(data["train"].replace("train", "dev"), data["dev"])
 
 
@@ -91,21 +90,19 @@ def test_a_skeleton_is_refused_by_those_who_need_its_words(tmp_path, reader):
     score = score_coref if reader is CorefReader else score_srl
     reads = reader(data).load, lambda: reader({}).from_file(data["train"]), lambda: score(data["train"], data["test"])
     for read in reads:
-        with pytest.raises(UserError, match=r"train\.conll:1: 2 of 2 words are missing"):
+        with refuses(r"train\.conll:1: 2 of 2 words are missing"):
             read()
 
 
 # Arguments inside others.
 
 
-@pytest.mark.parametrize(
-    ("column", "tags", "inner"),
-    [
-        (("(ARG1*", "*)", "(ARG0(R-ARG1*))", "(V*)"), "B-ARG1 I-ARG1 B-ARG0 B-V", "O O B-R-ARG1 O"),
-        (("(ARG1*", "(R-ARG1*)", "*)", "(V*)"), "B-ARG1 I-ARG1 I-ARG1 B-V", "O B-R-ARG1 O O"),
-        (("(ARG1(ARG2*", "*)", "(ARG3*))", "(V*)"), "B-ARG1 I-ARG1 I-ARG1 B-V", "B-ARG2 I-ARG2 B-ARG3 O"),
-    ],
-)
+@cases("""
+    column                                      | tags                     | inner
+    ["(ARG1*", "*)", "(ARG0(R-ARG1*))", "(V*)"] | B-ARG1 I-ARG1 B-ARG0 B-V | O O B-R-ARG1 O
+    ["(ARG1*", "(R-ARG1*)", "*)", "(V*)"]       | B-ARG1 I-ARG1 I-ARG1 B-V | O B-R-ARG1 O O
+    ["(ARG1(ARG2*", "*)", "(ARG3*))", "(V*)"]   | B-ARG1 I-ARG1 I-ARG1 B-V | B-ARG2 I-ARG2 B-ARG3 O
+""")
 def test_one_label_a_word_is_learned_and_both_are_scored(tmp_path, capsys, column, tags, inner):
     words = ("The", "man", "who", "sang")
     cells = ["- -", "- -", "- -", "sing 01"]
@@ -124,17 +121,15 @@ def test_one_label_a_word_is_learned_and_both_are_scored(tmp_path, capsys, colum
 # Raw text.
 
 
-@pytest.mark.parametrize(
-    ("raw", "tokenized"),
-    [
-        ("Anna Berg works for Acme in Paris.", "Anna Berg works for Acme in Paris ."),
-        ("I met Tom, Ida, and Bob in Rome, Italy.", "I met Tom , Ida , and Bob in Rome , Italy ."),
-        ('"Bergman" visited (Berlin).', '" Bergman " visited ( Berlin ) .'),
-        ("O'Brien didn't read the Qur'an in Xi'an.", "O'Brien did n't read the Qur'an in Xi'an ."),
-        ("Great film ❤️❤️ 👍🏽", "Great film ❤️ ❤️ 👍🏽"),
-        ("Soft\u00adly, na\u00efve Mahārāṣṭra\u200b!", "Softly , naïve Mahārāṣṭra !"),
-    ],
-)
+@cases(r"""
+    raw                                                              | tokenized
+    Anna Berg works for Acme in Paris.                               | Anna Berg works for Acme in Paris .
+    I met Tom, Ida, and Bob in Rome, Italy.                          | I met Tom , Ida , and Bob in Rome , Italy .
+    "Bergman" visited (Berlin).                                      | " Bergman " visited ( Berlin ) .
+    O'Brien didn't read the Qur'an in Xi'an.                         | O'Brien did n't read the Qur'an in Xi'an .
+    Great film ❤️❤️ 👍🏽                                               | Great film ❤️ ❤️ 👍🏽
+    "Soft\u00adly, na\u00efve Mah\u0101r\u0101\u1e63\u1e6dra\u200b!" | Softly , naïve Mahārāṣṭra !
+""")
 def test_text_has_the_same_words_for_all_tasks_in_either_form(raw, tokenized):
     expected = tokenized.split()
     for text in (raw, unicodedata.normalize("NFD", raw)):
@@ -153,25 +148,26 @@ def test_text_has_the_same_words_for_all_tasks_in_either_form(raw, tokenized):
         assert [text[a:b] for a, b in zip(question["starts"], question["ends"], strict=True)] == pieces
 
 
-@pytest.mark.parametrize(
-    ("reader", "keys", "refused"),
-    [
-        (NerReader, ("text",),
-         [{"words": ["a"]}, {"text": ["a"]}, {"tokens": []}, {"tokens": " "}, {"tokens": ["a", 1]}]),
-        (SrlReader, ("text", "predicates"),
-         [{"predicates": value} for value in ([5], [-1], [True], 1, [0, 0])] + [{"predicates": [0], "lemmas": []}]),
-        (CorefReader, ("text",), []), (Sst5Reader, ("text",), []),
-        (SnliReader, ("premise", "hypothesis"), [{"premise": ["a"]}]), (SquadReader, ("context", "question"), []),
-    ],
-)  # fmt: skip
-def test_raw_text_that_does_not_fit_is_refused(reader, keys, refused):
+@cases(r"""
+    task  | keys               | refused
+    ner   | text               | [{"words": ["a"]}, {"text": ["a"]}, {"tokens": []}, {"tokens": " "}, \
+        {"tokens": ["a", 1]}]
+    srl   | text predicates    | [{"predicates": [5]}, {"predicates": [-1]}, {"predicates": [true]}, \
+        {"predicates": 1}, {"predicates": [0, 0]}, {"predicates": [0], "lemmas": []}]
+    coref | text               | []
+    sst5  | text               | []
+    snli  | premise hypothesis | [{"premise": ["a"]}]
+    squad | context question   | []
+""")
+def test_raw_text_that_does_not_fit_is_refused(task, keys, refused):
+    reader, keys = READERS[task], keys.split()
     good = {key: [] if key == "predicates" else "Ida sang" for key in keys}
     reader({}).from_text(**good)
     lacking = [{other: good[other] for other in keys if other != key} for key in keys]
     empty = ("", " \n", "\u200b", "\ufeff \u200b", 3, None)
     texts = [good | {key: text} for key in keys if key != "predicates" for text in empty]
     for raw in lacking + texts + [(good if good.keys() & each else {}) | each for each in refused]:
-        with pytest.raises(UserError):
+        with refuses():
             reader({}).from_text(**raw)
 
 
@@ -194,16 +190,15 @@ def test_words_that_are_given_are_taken_as_they_are():
 # Keys of the input.
 
 
-@pytest.mark.parametrize(
-    ("reader", "raw"),
-    [
-        (NerReader, {"tokens": ["Oslo"], "tags": ["B-LOC"], "entities": "gold", "self": 1, "id": None}),
-        (SnliReader, {"premise": "a", "hypothesis": "b", "label": "gold", "gold_label": "-", "probabilities": [1]}),
-        (Sst5Reader, {"tokens": ["Fine"], "label": 4, "name": "film-17", "sentence": "Fine"}),
-        (CorefReader, {"sentences": [["Ida"]], "clusters": [[[0, 0]]], "document": "a", "part": "1", "speaker": 1}),
-    ],
-)
-def test_what_the_input_has_stays(reader, raw):
+@cases("""
+    task  | raw
+    ner   | {"tokens": ["Oslo"], "tags": ["B-LOC"], "entities": "gold", "self": 1, "id": null}
+    snli  | {"premise": "a", "hypothesis": "b", "label": "gold", "gold_label": "-", "probabilities": [1]}
+    sst5  | {"tokens": ["Fine"], "label": 4, "name": "film-17", "sentence": "Fine"}
+    coref | {"sentences": [["Ida"]], "clusters": [[[0, 0]]], "document": "a", "part": "1", "speaker": 1}
+""")
+def test_what_the_input_has_stays(task, raw):
+    reader = READERS[task]
     row = reader({}).from_text(**raw)
     assert answered(raw, row, reader.fields, {"tags": ["O"]}) == raw | {"prediction": {"tags": ["O"]}}
 
@@ -211,13 +206,13 @@ def test_what_the_input_has_stays(reader, raw):
 # Official files.
 
 
-def test_tags_are_written_as_score_reads_them(tmp_path):
-    (tmp_path / "gold").write_text("Ida\tB-PER\nBerg\tI-PER\nsang\tO\n\nOslo\tB-LOC\n")
+def test_tags_are_written_as_score_reads_them(tmp_path, file):
+    file("Ida\tB-PER\nBerg\tI-PER\nsang\tO\n\nOslo\tB-LOC\n", "gold")
     reader = NerReader({})
     rows = reader.from_file(str(tmp_path / "gold"))
-    (tmp_path / "answers").write_text(reader.official([["B-PER", "I-PER", "O"], ["B-LOC"]], rows))
+    file(reader.official([["B-PER", "I-PER", "O"], ["B-LOC"]], rows), "answers")
     assert score_ner(tmp_path / "gold", tmp_path / "answers")["f1"] == 100
-    with pytest.raises(UserError, match="cannot be written to a file of columns"):
+    with refuses("cannot be written to a file of columns"):
         reader.official([["O"]], [{"tokens": ["two\nlines"]}])
 
 
@@ -232,18 +227,16 @@ def test_documents_without_names_can_be_written_and_read(tmp_path):
     assert score_coref(tmp_path / "answers", tmp_path / "answers")["conll_f1"] == pytest.approx(100)
 
 
-@pytest.mark.parametrize(
-    ("named", "told"),
-    [
-        ([{"document": "#1"}], "a comment: give the document '#1' another name"),
-        ([{"document": "a", "part": "1"}, {"document": "a", "part": "001"}], "'a', '001' occurs twice"),
-        ([{"document": "document 2"}, {}], "'document 2', '000' occurs twice"),
-    ],
-)
+@cases("""
+    named                | told
+    [{"document": "#1"}] | a comment: give the document '#1' another name
+    [{"document": "a", "part": "1"}, {"document": "a", "part": "001"}] | 'a', '001' occurs twice
+    [{"document": "document 2"}, {}] | 'document 2', '000' occurs twice
+""")
 def test_documents_that_score_would_not_read_are_not_written(named, told):
     reader = CorefReader({})
     rows = [reader.from_text(text="Ann sang.", **names) for names in named]
-    with pytest.raises(UserError, match=told):
+    with refuses(told):
         reader.official([{"clusters": []} for _ in rows], rows)
 
 
@@ -252,13 +245,13 @@ def test_comments_of_a_column_file_name_the_key_where_there_is_one(tmp_path, com
     file = tmp_path / "a"
     file.write_text(f"{comment}\nIda\tB-PER\n\n".replace("\t", "\t" if "=" in comment else " "))
     data = {split: str(file) for split in ("train", "dev", "test")}
-    with pytest.raises(UserError, match="""are comments, add '\\+task.data.comment="#"'"""):
+    with refuses("""are comments, add '\\+task.data.comment="#"'"""):
         NerReader(data).load()
-    with pytest.raises(UserError, match="are comments, add"):
+    with refuses("are comments, add"):
         score_spans(file, file)
     assert len(NerReader({**data, "comment": "#"}).load()["train"]) == 1
     file.write_text("Ida B-PER\n# sent_id = 1\n")
-    with pytest.raises(UserError, match="are comments, add"):
+    with refuses("are comments, add"):
         NerReader(data).from_file(str(file))
 
 

@@ -17,7 +17,7 @@ from tests.fakes import pages_of
 
 pytestmark = pytest.mark.slow
 
-GUIDE = (ROOT / "tasks" / "README.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "tasks" / "README.md").read_text()
 FILES = dict(re.findall(r"^`([^`\n]+)`:\n\n```\w+\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE))
 HERE = "tasks/chunking/"
 
@@ -31,19 +31,19 @@ def python(folder: Path, module: str, *arguments: str) -> subprocess.CompletedPr
 def project(tmp_path_factory) -> Path:
     """A copy of the project with the example's files and no other change."""
     folder = tmp_path_factory.mktemp("project")
-    for part in ("elmo_bench", "tasks", "conf", "tests"):
+    for part in "elmo_bench tasks conf tests".split():
         shutil.copytree(ROOT / part, folder / part)  # with what is compiled
-    for part in ("pyproject.toml", "constraints.txt", "README.md", "Makefile"):
+    for part in "pyproject.toml constraints.txt README.md Makefile".split():
         shutil.copy(ROOT / part, folder / part)
     for name, text in FILES.items():
         assert not (folder / name).exists()
         (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
+        (folder / name).write_text(text)
     return folder
 
 
 def test_a_task_is_four_files_and_a_page_of_fewer_than_150_lines():
-    names = [f"{HERE}{name}" for name in ("README.md", "reader.py", "head.py", "metric.py")]
+    names = [f"{HERE}{name}" for name in "README.md reader.py head.py metric.py".split()]
     assert set(FILES) == {*names, "conf/task/chunking.yaml"}
     code = [line for name, text in FILES.items() if not name.endswith(".md") for line in text.splitlines()]
     assert 50 < len(code) < 150
@@ -96,7 +96,7 @@ def test_it_is_trained_and_scored_from_a_folder_outside_the_project(tmp_path):
     """The folder is named by the flag, and when predictions are made, by the variable."""
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text, encoding="utf-8")
+        (tmp_path / name).write_text(text)
     runpy.run_path(str(tmp_path / HERE / "reader.py"))["write_example"](tmp_path / "data")
     folder, variable = ("-cd", str(tmp_path)), clean_environment() | {"ELMO_BENCH_FOLDER": str(tmp_path)}
     asked = ["task=chunking", "scale=open", "arm=baseline", "vectors=random", "task.fit.epochs=1", "trainer=cpu",

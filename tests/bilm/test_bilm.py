@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.encoder import character_table
 from elmo_bench.commands.use import Embed, embed
-from elmo_bench.system.errors import UserError
+from tests.fakes import for_each, refuses
 from tests.reference_bilm import PLAIN, STRANGE, Files, ReferenceBiLM, near, write_random
 
 pytestmark = pytest.mark.slow
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Against the reference
 
 
-@pytest.mark.parametrize("state", ["zero", "warm"])
+@for_each("state", "zero warm")
 def test_layers_are_the_references(files, state):
     reference = ReferenceBiLM(files)
     start = getattr(reference, {"zero": "zeros", "warm": "warm"}[state])()
@@ -103,7 +103,7 @@ def test_character_ids_of_marks():
 # What a sentence's vectors depend on: the sentence
 
 
-@pytest.mark.parametrize("state", ["zero", "warm"])
+@for_each("state", "zero warm")
 def test_vectors_depend_on_the_sentence_alone(files, state):
     sentences = PLAIN + STRANGE
     bilm = BiLM.from_files(*files, state=state)
@@ -148,14 +148,14 @@ def test_nothing_in_nothing_out(files):
 
 
 def test_a_string_is_no_sentence(small):
-    with pytest.raises(UserError, match=r"sentences\[0\] is no list of words; split"):
+    with refuses(r"sentences\[0\] is no list of words; split"):
         BiLM.from_files(*small).layers(["not split"])  # type: ignore[list-item]
 
 
 def test_a_bilm_is_called_like_its_layers_and_opened_by_its_files(small):
     bilm = BiLM.from_files(*small)
     assert torch.equal(bilm(PLAIN), bilm.layers(PLAIN))
-    with pytest.raises(UserError, match=r'no weights: BiLM.from_files\("options.json", "weights.hdf5"\) opens files'):
+    with refuses(r'no weights: BiLM.from_files\("options.json", "weights.hdf5"\) opens files'):
         BiLM(*map(str, small))  # type: ignore[arg-type]
 
 

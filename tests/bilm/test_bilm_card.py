@@ -17,9 +17,9 @@ from elmo_bench.configuration import composing
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.mini.bilm import MiniBilm
 from elmo_bench.system import places
-from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.json_text import sealed
 from tests.damage import flipped
+from tests.fakes import cases, for_each, refuses
 from tests.tiny_bilm import OPTIONS
 
 
@@ -52,11 +52,8 @@ def test_no_flipped_bit_is_read(folder, name):
     content = path.read_bytes()
     for _ in range(40):
         path.write_bytes(flipped(content, chance))
-        with pytest.raises(
-            UserError, match=rf"{name}: damaged or changed.* restore it .*train the biLM again"
-        ) as caught:
+        with refuses(rf"{name}: damaged or changed.* restore it .*train the biLM again"):
             load_lm(folder)
-        assert "\n" not in str(caught.value)
     path.write_bytes(content)
     load_lm(folder)
 
@@ -64,7 +61,7 @@ def test_no_flipped_bit_is_read(folder, name):
 @pytest.mark.parametrize("name", FILES)
 def test_without_one_of_its_files_nothing_is_read(folder, name):
     (folder / name).unlink()
-    with pytest.raises(UserError, match=f"{name}: missing"):
+    with refuses(f"{name}: missing"):
         load_lm(folder)
 
 
@@ -73,20 +70,25 @@ def test_no_flipped_bit_of_the_card_is_read(folder):
     content = path.read_bytes()
     for _ in range(200):
         path.write_bytes(flipped(content, chance))
-        with pytest.raises(UserError) as caught:
+        with refuses():
             read_card(folder)
-        assert "\n" not in str(caught.value)
     start = content.index(b'"checksum"') + 1  # without it, nothing could be compared
     for place in range(start, start + 8):
         path.write_bytes(content[:place] + bytes([content[place] ^ 2]) + content[place + 1 :])
-        with pytest.raises(UserError, match="not the card of a biLM of its checksum"):
+        with refuses("not the card of a biLM of its checksum"):
             read_card(folder)
 
 
-@pytest.mark.parametrize("files", [[], {"weights.hdf5": 3}, {"weights.hdf5": "abc"}, "x"])
+@cases("""
+    files
+    []
+    {"weights.hdf5": 3}
+    {"weights.hdf5": "abc"}
+    x
+""")
 def test_a_card_whose_files_are_no_digests_is_refused(folder, files):
     (folder / CARD).write_text(sealed(json.dumps({"files": files}, indent=2) + "\n"))
-    with pytest.raises(UserError, match=r"card\.json: damaged: `files`"):
+    with refuses(r"card\.json: damaged: `files`"):
         load_lm(folder)
 
 
@@ -102,7 +104,7 @@ def test_without_a_card_or_in_an_earlier_one_nothing_is_compared(folder, capsys)
         (folder / CARD).touch()
 
 
-@pytest.mark.parametrize("model", ["mini", "open"])
+@for_each("model", "mini open")
 def test_the_biLMs_of_the_project_are_those_of_their_cards(model):
     check_folder(places.ROOT / "models" / model)
 

@@ -10,6 +10,7 @@ import torch
 
 from elmo_bench.bilm import BiLM, frozen
 from elmo_bench.nn.kernels import library
+from tests.fakes import for_each
 from tests.reference_bilm import NEAR, PLAIN, STRANGE, Files, ReferenceBiLM, near
 
 # What is prepared for speed follows the weights
@@ -25,7 +26,7 @@ def test_many_words_pass_through_a_small_memory(small, monkeypatch):
             near(layers, reference.sentence(sentence, start)[0])
 
 
-@pytest.mark.parametrize("rest", [4, 20, 33])
+@for_each("rest", "4 20 33")
 def test_torch_alone_reads_any_shape_of_batch(small, monkeypatch, rest):
     """Many sentences end at one step, in the middle of a block of input products."""
     monkeypatch.setattr(frozen, "for_weight", lambda weight, half: None)
@@ -94,7 +95,7 @@ def test_two_directions_side_by_side_are_the_same(small, monkeypatch, set_thread
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("state", ["zero", "warm", "carry"])
+@for_each("state", "zero warm carry")
 def test_another_default_type_changes_no_bit(small, default_dtype, state, dtype):
     def encoded() -> list[torch.Tensor]:
         bilm = BiLM.from_files(*small, state=state)
@@ -108,7 +109,7 @@ def test_another_default_type_changes_no_bit(small, default_dtype, state, dtype)
         assert torch.equal(one, other)
 
 
-@pytest.mark.parametrize("state", ["zero", "warm", "carry"])
+@for_each("state", "zero warm carry")
 def test_a_bilm_computes_in_the_type_to_which_it_was_cast(small, state):
     """In the middle of a text, too; back in float32 it has the rounded weights."""
     bilm = BiLM.from_files(*small, state=state)

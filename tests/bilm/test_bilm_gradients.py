@@ -10,6 +10,7 @@ from torch import Tensor
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.encoder import character_table
 from elmo_bench.bilm.lstm import ProjectedLSTM, State
+from tests.fakes import for_each
 from tests.reference_bilm import SIZES, write_random
 
 SENTENCES = ["a cart passed the gate".split(), ["rain"], [], "the gate was open , the cart gone".split()]
@@ -72,7 +73,7 @@ def gradients(bilm: BiLM, loss: Tensor) -> dict[str, Tensor]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("state", ["zero", "warm"])
+@for_each("state", "zero warm")
 @pytest.mark.parametrize("size", SIZES)
 def test_gradients_of_every_parameter(size, state, tmp_path):
     bilm = BiLM.from_files(*write_random(tmp_path, **SIZES[size]), state=state).requires_grad_(True)
@@ -140,7 +141,7 @@ def test_training_a_biLM_moves_the_warm_state(tmp_path):
     torch.testing.assert_close(bilm.encode(SENTENCES[:1])[0], expected, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("state", ["zero", "warm"])
+@for_each("state", "zero warm")
 def test_steps_of_a_fused_optimiser_are_noticed(tmp_path, state):
     """It changes the weights, but not their `_version`: what is prepared for frozen weights must not outlive a step."""
     bilm = BiLM.from_files(*write_random(tmp_path), state=state).requires_grad_()
@@ -168,7 +169,7 @@ class Around(torch.nn.Module):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("trains", [False, True])
+@for_each("trains", "false true")
 def test_compiled_alone_and_inside_a_module_the_layers_and_gradients_are_the_same(tmp_path, trains):
     bilm = BiLM.from_files(*write_random(tmp_path)).requires_grad_(trains)
     for sentences in ([["Ida", "sang"], ["Rain"]], [["a", "b", "c"]]):

@@ -21,10 +21,10 @@ from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.nn.kernels import library
 from elmo_bench.nn.kernels.library import Factors
 from elmo_bench.nn.packing import Packing
-from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files
 from elmo_bench.system.storage.integrity import is_as_noted, note
 from tests.conftest import PATIENCE, needs_compiler
+from tests.fakes import for_each, refuses
 from tests.reference_bilm import PLAIN, STRANGE, near, write_random
 
 pytestmark = pytest.mark.slow
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 def vectors(flag: str) -> bool:
     """Whether this processor has these instructions."""
     try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
+        with open("/proc/cpuinfo") as file:
             return flag in file.read()
     except OSError:
         return False
@@ -54,7 +54,7 @@ def test_the_check_takes_no_number_from_torchs_generator_from_which_another_thre
 
 @needs_compiler
 @pytest.mark.parametrize(
-    ("flags", "lanes"), [(("-march=x86-64",), 4), (("-mavx2", "-mfma"), 8), (("-mavx512f", "-mfma"), 16)]
+    "flags, lanes", [(("-march=x86-64",), 4), (("-mavx2", "-mfma"), 8), (("-mavx512f", "-mfma"), 16)]
 )
 def test_every_width_of_vectors_gives_the_same_numbers(unoptimized, monkeypatch, capfd, flags, lanes):
     if platform.machine() != "x86_64" or (lanes > 4 and not vectors(flags[0][2:])):
@@ -79,7 +79,7 @@ def short(fresh, tmp_path, monkeypatch):
 
 
 @needs_compiler
-@pytest.mark.parametrize("damage", ["flip", "cut", "note"])
+@for_each("damage", "flip cut note")
 def test_a_damaged_library_is_built_again(short, damage):
     path = library.built()
     content, noted = path.read_bytes(), path.with_name(f"{path.name}.sha256")
@@ -310,7 +310,7 @@ def test_without_permission_for_amx_vectors_multiply(by_amx, fresh, tmp_path, mo
 
 
 def test_an_unknown_precision_is_an_error():
-    with pytest.raises(UserError, match="precision is 'fp8'; known: fp32, bf16"):
+    with refuses("precision is 'fp8'; known: fp32, bf16"):
         BiLM.from_files("options.json", "weights.hdf5", precision="fp8")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from elmo_bench.bilm.options import Options
-from elmo_bench.system.errors import UserError
+from tests.fakes import cases, refuses
 from tests.reference_bilm import write_random
 
 
@@ -17,35 +17,27 @@ def official(tmp_path) -> Path:
 
 def error_of(path: Path) -> str:
     """Reading fails in one short line that names the file."""
-    with pytest.raises(UserError) as caught:
+    with refuses(f"^{path}:") as caught:
         Options.read(path)
-    assert caught.value.path == path
-    message = str(caught.value)
-    assert message.startswith(f"{path}:")
-    assert "\n" not in message
-    assert len(message) < len(str(path)) + 500
-    return message
+    assert len(caught.value.message) < 500
+    return str(caught.value)
+
+
+# Of the release, with keys that only its training used.
+RELEASE = """
+{"lstm": {"use_skip_connections": true, "projection_dim": 512, "cell_clip": 3, "proj_clip": 3, "dim": 4096,
+          "n_layers": 2},
+ "char_cnn": {"activation": "relu", "n_highway": 2, "embedding": {"dim": 16}, "n_characters": 262,
+              "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]],
+              "max_characters_per_token": 50},
+ "dropout": 0.1, "all_clip_norm_val": 10.0}
+"""
 
 
 def test_options_are_read_as_they_were_written(tmp_path):
-    release = {  # of the release, with keys that only its training used
-        "lstm": {
-            "use_skip_connections": True, "projection_dim": 512, "cell_clip": 3, "proj_clip": 3, "dim": 4096,
-            "n_layers": 2,
-        },
-        "char_cnn": {
-            "activation": "relu", "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]],
-            "n_highway": 2, "embedding": {"dim": 16}, "n_characters": 262, "max_characters_per_token": 50,
-        },
-        "dropout": 0.1, "all_clip_norm_val": 10.0,
-    }  # fmt: skip
+    release = json.loads(RELEASE)
     options = Options.parse(release)
-    assert (options.char_cnn.n_filters, options.lstm.dim, options.lstm.projection_dim, options.lstm.cell_clip) == (
-        2048,
-        4096,
-        512,
-        3.0,
-    )
+    assert (options.char_cnn.n_filters, *vars(options.lstm).values()) == (2048, *release["lstm"].values())
     options.write(tmp_path / "options.json")
     assert Options.read(tmp_path / "options.json") == options
     written = json.loads((tmp_path / "options.json").read_text())
@@ -82,28 +74,26 @@ def test_what_are_no_options(official, content):
 
 def test_an_error_in_json_names_its_line(official):
     write_options(official, '{"lstm":\n {"dim": 3,\n  }}')
-    with pytest.raises(UserError) as caught:
+    with refuses(f"{official}:3: "):
         Options.read(official)
-    assert (caught.value.path, caught.value.line) == (official, 3)
 
 
-WRONG_SIZES = (0, -1, 2.0, "3", None, True, [], 10**9, 10**400)
-WRONG = {
-    "lstm.dim": WRONG_SIZES, "lstm.projection_dim": WRONG_SIZES, "lstm.n_layers": WRONG_SIZES,
-    "lstm.cell_clip": (-1, "3", True, [3], 10**400, float("nan"), float("inf")),
-    "lstm.proj_clip": (-0.5, {}, float("nan")),
-    "lstm.use_skip_connections": (1, "yes", None),
-    "char_cnn.n_highway": (-1, 1.5, None, 10**9), "char_cnn.max_characters_per_token": (0, 3, 2, 10**9, "50"),
-    "char_cnn.n_characters": (0, 256, 263, None), "char_cnn.activation": ("selu", None, 3, ["relu"]),
-    "char_cnn.embedding": ({}, 4, None, {"dim": 0}, {"dim": "x" * 100_000}),
-    "char_cnn.filters": (
-        [], None, {}, 3, [[1]], [[1, 2, 3]], [[0, 4]], [[1, -4]], [[1, 4.0]], [["1", 4]], [[True, 4]], [[51, 4]],
-        [[1, 10**9]], [1, 4], [None], [[1, 1]] * 1000,
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("key", "values"), WRONG.items())
+@cases(r"""
+    key                               | values
+    lstm.dim                          | [0, -1, 2.0, "3", null, true, [], 1000000000]
+    lstm.projection_dim               | [0, "3", null, 1000000000]
+    lstm.n_layers                     | [0, 2.0, null, 1000000000]
+    lstm.cell_clip                    | [-1, "3", true, [3], NaN, Infinity]
+    lstm.proj_clip                    | [-0.5, {}, NaN]
+    lstm.use_skip_connections         | [1, "yes", null]
+    char_cnn.n_highway                | [-1, 1.5, null, 1000000000]
+    char_cnn.max_characters_per_token | [0, 3, 2, 1000000000, "50"]
+    char_cnn.n_characters             | [0, 256, 263, null]
+    char_cnn.activation               | ["selu", null, 3, ["relu"]]
+    char_cnn.embedding                | [{}, 4, null, {"dim": 0}]
+    char_cnn.filters                  | [[], null, {}, 3, [[1]], [[1, 2, 3]], [[0, 4]], [[1, -4]], [[1, 4.0]], \
+        [["1", 4]], [[true, 4]], [[51, 4]], [[1, 1000000000]], [1, 4], [null]]
+""")
 def test_wrong_options_are_named(official, key, values):
     section, name = key.split(".")
     for value in values:
@@ -113,6 +103,14 @@ def test_wrong_options_are_named(official, key, values):
         message = error_of(official)
         named = f"{section}.{name}" in message or f"{section}: {name}" in message
         assert named or "not readable JSON" in message, message
+
+
+@pytest.mark.parametrize("key, value", [("embedding", {"dim": "x" * 100_000}), ("filters", [[1, 1]] * 1000)])
+def test_the_value_in_a_message_is_cut(official, key, value):
+    options = json.loads(official.read_text())
+    options["char_cnn"][key] = value
+    official.write_text(json.dumps(options))
+    error_of(official)
 
 
 def test_missing_options_are_named(official):
@@ -127,11 +125,11 @@ def test_missing_options_are_named(official):
 # Keys that are not of the release, and values that only its training uses.
 
 
-TRAINING = {
-    "bidirectional": True, "dropout": 0.1, "all_clip_norm_val": 10.0, "n_epochs": 10, "n_train_tokens": 768_648_884,
-    "batch_size": 128, "n_tokens_vocab": 793_471, "unroll_steps": 20, "n_negative_samples_batch": 8192,
-    "learning_rate": 0.2, "sample_softmax": True, "share_embedding_softmax": False,
-}  # fmt: skip
+TRAINING = json.loads("""
+{"bidirectional": true, "dropout": 0.1, "all_clip_norm_val": 10.0, "n_epochs": 10, "n_train_tokens": 768648884,
+ "batch_size": 128, "n_tokens_vocab": 793471, "unroll_steps": 20, "n_negative_samples_batch": 8192,
+ "learning_rate": 0.2, "sample_softmax": true, "share_embedding_softmax": false}
+""")
 
 
 def test_the_options_of_a_training_by_bilm_tf_are_read(official):
@@ -141,16 +139,19 @@ def test_the_options_of_a_training_by_bilm_tf_are_read(official):
     assert Options.read(official) == expected
 
 
-@pytest.mark.parametrize(
-    ("section", "key", "nearest"),
-    [
-        ("lstm", "cell_clap", "cell_clip"), ("lstm", "projection_dims", "projection_dim"),
-        ("lstm", "use_skip_conections", "use_skip_connections"), ("lstm", "n_layer", "n_layers"),
-        ("char_cnn", "n_highways", "n_highway"), ("char_cnn", "activations", "activation"),
-        ("embedding", "dims", "dim"),
-        (None, "lstms", "lstm"), (None, "char_cn", "char_cnn"), (None, "dropuot", "dropout"),
-    ],
-)  # fmt: skip
+@cases("""
+    section   | key                 | nearest
+    lstm      | cell_clap           | cell_clip
+    lstm      | projection_dims     | projection_dim
+    lstm      | use_skip_conections | use_skip_connections
+    lstm      | n_layer             | n_layers
+    char_cnn  | n_highways          | n_highway
+    char_cnn  | activations         | activation
+    embedding | dims                | dim
+    null      | lstms               | lstm
+    null      | char_cn             | char_cnn
+    null      | dropuot             | dropout
+""")
 def test_a_misspelt_option_is_never_ignored(official, section, key, nearest):
     options = json.loads(official.read_text()) | TRAINING
     where = {None: options, "embedding": options["char_cnn"]["embedding"], **options}[section]
@@ -176,7 +177,11 @@ def test_what_only_training_uses_is_checked_too(official, key):
         assert key in message or "not readable JSON" in message  # NaN, or a number of 400 digits
 
 
-@pytest.mark.parametrize(("key", "value"), [("bidirectional", False), ("share_embedding_softmax", True)])
+@cases("""
+    key                     | value
+    bidirectional           | false
+    share_embedding_softmax | true
+""")
 def test_a_model_that_is_no_character_biLM_is_refused(official, key, value):
     write_options(official, json.loads(official.read_text()) | {key: value})
     assert f"{key}=" in error_of(official)

@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from elmo_bench.bilm import BiLM
 from elmo_bench.system.errors import UserError
 from tests.damage import refusals
+from tests.fakes import for_each, refuses
 from tests.reference_bilm import PLAIN, SIZES, Files, ReferenceBiLM, write_random
 
 
@@ -33,21 +34,17 @@ def files(made, tmp_path) -> Files:
 
 def error_of(files: Files, culprit: Path) -> str:
     """Loading fails in one line that names the culprit."""
-    with pytest.raises(UserError) as caught:
+    with refuses(f"^{culprit}:") as caught:
         BiLM.from_files(*files)
-    assert caught.value.path == culprit
-    message = str(caught.value)
-    assert message.startswith(f"{culprit}:")
-    assert "\n" not in message
-    assert len(message) < len(str(culprit)) + 500
-    return message
+    assert len(caught.value.message) < 500
+    return str(caught.value)
 
 
 # Round trips
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ending", ["hdf5", "h5", "safetensors"])
+@for_each("ending", "hdf5 h5 safetensors")
 @pytest.mark.parametrize("size", SIZES)
 def test_exported_weights_load_again_bit_for_bit(size, ending, tmp_path):
     bilm = BiLM.from_files(*write_random(tmp_path / "random", **SIZES[size]))
@@ -64,7 +61,7 @@ def test_exported_weights_load_again_bit_for_bit(size, ending, tmp_path):
     assert sorted(tmp_path.iterdir()) == sorted([*exported, tmp_path / "random"])  # nothing is left beside them
 
 
-@pytest.mark.parametrize("ending", ["hdf5", "safetensors"])
+@for_each("ending", "hdf5 safetensors")
 def test_half_the_size_is_exact_the_second_time(made, tmp_path, ending):
     bilm = BiLM.from_files(*made)
     exported = [Files(tmp_path / "options.json", tmp_path / f"{n}.{ending}") for n in range(2)]
@@ -96,13 +93,13 @@ def test_an_export_that_fails_leaves_what_was_there(made, tmp_path):
     weights.write_bytes(b"before")
     with torch.no_grad():
         bilm.encoder.characters.weight[3, 1] = 1e6  # beyond float16
-    with pytest.raises(UserError, match="not finite"):
+    with refuses("not finite"):
         bilm.export(tmp_path / "options.json", weights, torch.float16)
     assert weights.read_bytes() == b"before"
     for path in (tmp_path / "absent" / "weights.hdf5", tmp_path / "absent" / "weights.safetensors"):
-        with pytest.raises(UserError, match="cannot be written"):
+        with refuses("cannot be written"):
             bilm.export(tmp_path / "options.json", path)
-    with pytest.raises(UserError, match="must end in"):
+    with refuses("must end in"):
         bilm.export(tmp_path / "options.json", tmp_path / "weights.pt")
     assert {path.name for path in tmp_path.iterdir()} == {"options.json", "weights.hdf5"}
 
@@ -110,8 +107,8 @@ def test_an_export_that_fails_leaves_what_was_there(made, tmp_path):
 # Damaged weights
 
 
-@pytest.mark.parametrize("share", [0.0, 0.0005, 0.01, 0.3, 0.7, 0.99])
-@pytest.mark.parametrize("ending", ["hdf5", "safetensors"])
+@for_each("share", "0.0 0.0005 0.01 0.3 0.7 0.99")
+@for_each("ending", "hdf5 safetensors")
 def test_truncated_weights(files, ending, share):
     weights = files.weights.with_suffix(f".{ending}")
     BiLM.from_files(*files).export(files.options, weights)
@@ -196,7 +193,7 @@ def test_a_matrix_of_zeros_is_refused(files):
     assert "'encoder.projection.weight' is zero everywhere" in error_of(files, files.weights)
 
 
-@pytest.mark.parametrize("link", [False, True])
+@for_each("link", "false true")
 def test_groups_in_groups_without_an_end_are_refused_at_once(files, link):
     with h5py.File(files.weights, "r+") as file:
         group = file

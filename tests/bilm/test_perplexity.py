@@ -15,7 +15,7 @@ from elmo_bench.bilm.lm import BidirectionalLM, load_lm
 from elmo_bench.bilm.pretraining.run import export
 from elmo_bench.commands.bilm import Perplexity
 from elmo_bench.commands.use import Compare, embed
-from elmo_bench.system.errors import UserError
+from tests.fakes import cases, refuses
 from tests.reference_bilm import Files, ReferenceBiLM, write_random
 
 WORDS = ["<S>", "</S>", "<UNK>", "the", "boat", "came", "in"]
@@ -62,7 +62,7 @@ def test_layers_that_are_not_finite_are_not_written(tmp_path):
     (tmp_path / "in.txt").write_text("a b\nc\n")
     layers = [torch.ones(3, 2, 2), torch.full((3, 1, 2), math.inf)]
     bilm = SimpleNamespace(encode=lambda sentences: layers)
-    with pytest.raises(UserError, match=r"in\.txt:2: the layers of this line are not finite: c"):
+    with refuses(r"in\.txt:2: the layers of this line are not finite: c"):
         embed(bilm, tmp_path / "in.txt", tmp_path / "out.hdf5")  # type: ignore[arg-type]
     assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
 
@@ -96,7 +96,7 @@ def test_a_word_in_two_sentences(bilm, call):
         for sentence, place in ((FIRST, 1), (SECOND, 6))
     )  # (L+1, 2P)
     header, *rows = out.splitlines()
-    assert header.split() == ["layer", "cosine", "apart", "forward", "backward"]
+    assert header.split() == "layer cosine apart forward backward".split()
     half = first.shape[1] // 2
     for layer, row in enumerate(rows):
         number, both, apart, forward, backward = map(float, row.split())
@@ -114,16 +114,14 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
     return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"word": "pilot"}, "word=pilot does not occur in first="),
-        ({"second_at": 3}, "second_at=3: boat occurs 2 times"),
-        ({"first": " "}, "word=boat does not occur in first=''"),
-        ({"weights": "gone.hdf5"}, "gone.hdf5"),
-        ({"state": "carry"}, "state=carry"),
-    ],
-)
+@cases("""
+    changes                  | message
+    {"word": "pilot"}        | word=pilot does not occur in first=
+    {"second_at": 3}         | second_at=3: boat occurs 2 times
+    {"first": " "}           | word=boat does not occur in first=''
+    {"weights": "gone.hdf5"} | gone.hdf5
+    {"state": "carry"}       | state=carry
+""")
 def test_what_cannot_be_compared_is_one_line(bilm, refused, changes, message):
     given = {"word": "boat", "first": FIRST, "second": SECOND, **changes}
     assert message in refused(Compare, *arguments(bilm, **given))

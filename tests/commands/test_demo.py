@@ -8,7 +8,7 @@ import pytest
 
 from elmo_bench.commands import demo
 from elmo_bench.configuration import pages
-from elmo_bench.system.errors import UserError
+from tests.fakes import refuses
 
 
 def text_of(html: str) -> str:
@@ -35,7 +35,7 @@ def test_each_task_has_examples_that_its_head_answers_with_what_the_page_can_sho
 def test_a_word_is_compared_layer_by_layer_and_a_missing_one_is_told():
     html = demo.compared("mini", "play", "They play chess.", "A play by Ibsen.")
     assert re.findall(r"layer \d</td><td>([\d.-]+)", html)[0] == "1.00"
-    with pytest.raises(UserError, match="word=cat does not occur in first"):
+    with refuses("word=cat does not occur in first"):
         demo.compared("mini", "cat", "They play.", "A cat.")
 
 

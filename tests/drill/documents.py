@@ -46,45 +46,34 @@ CONLL = "".join(
     for part, (name, text) in enumerate((("a/b", TAKES + SHE), ("c", SHE)))
 )
 
-PAIRS = [
-    {"gold_label": "neutral", "sentence1": "A crow sits.", "sentence2": "It is dark-blue."},
-    {"gold_label": "entailment", "sentence1": "Two masons don't rest.", "sentence2": "Masons work."},
-    {"gold_label": "-", "sentence1": "A lamp.", "sentence2": "The lamp glows."},
-    {"gold_label": "contradiction", "sentence1": 'The "ferry" left.', "sentence2": "It stays."},
-]
+SNLI_TSV = """\
+gold_label\tsentence1\tsentence2
+neutral\tA crow sits.\tIt is dark-blue.
+entailment\tTwo masons don't rest.\tMasons work.
+-\tA lamp.\tThe lamp glows.
+contradiction\tThe "ferry" left.\tIt stays.
+"""
+NAMES, *PAIRS = (line.split("\t") for line in SNLI_TSV.splitlines())
 SNLI_JSONL = "".join(
-    json.dumps({**pair, "pairID": str(i), "n": i, "x": [1.5, None]}) + "\n" for i, pair in enumerate(PAIRS)
+    json.dumps({**dict(zip(NAMES, pair, strict=True)), "pairID": str(i), "n": i, "x": [1.5, None]}) + "\n"
+    for i, pair in enumerate(PAIRS)
 )
-SNLI_TSV = "gold_label\tsentence1\tsentence2\n" + "".join("\t".join(pair.values()) + "\n" for pair in PAIRS)
 TREES = """\
 (3 (2 A) (4 (3 bright) (2 gem)))
 (1 (2 It) (1 (1 drags) (2 -LRB-)))
 (2 (2 so) (2 (2 very) (2 (2 plain) (2 .))))
 """
-CONTEXT = "The ferry of Gorvale carries 1,000 lamps. Mira Tolk lit them in 1840."
-SQUAD = {
-    "version": "1.1",
-    "data": [
-        {
-            "title": f"Gorvale {part}",
-            "paragraphs": [
-                {
-                    "context": CONTEXT,
-                    "qas": [
-                        {"id": f"{part}1", "question": "Who lit the lamps?",
-                         "answers": [{"text": "Mira Tolk", "answer_start": CONTEXT.index("Mira")}]},
-                        {"id": f"{part}2", "question": "How many lamps?",
-                         "answers": [{"text": "1,000", "answer_start": CONTEXT.index("1,000")},
-                                     {"text": "1,000 lamps", "answer_start": CONTEXT.index("1,000")}]},
-                    ],
-                }
-            ],
-        }
-        for part in "ab"
-    ],
-}  # fmt: skip
+ARTICLE = """
+{"title": "Gorvale a", "paragraphs": [
+    {"context": "The ferry of Gorvale carries 1,000 lamps. Mira Tolk lit them in 1840.", "qas": [
+        {"id": "a1", "question": "Who lit the lamps?", "answers": [{"text": "Mira Tolk", "answer_start": 42}]},
+        {"id": "a2", "question": "How many lamps?", "answers": [
+            {"text": "1,000", "answer_start": 29}, {"text": "1,000 lamps", "answer_start": 29}]}]}]}
+"""
+OTHER = ARTICLE.replace("Gorvale a", "Gorvale b").replace('"a1"', '"b1"').replace('"a2"', '"b2"')
+SQUAD = {"version": "1.1", "data": [json.loads(ARTICLE), json.loads(OTHER)]}
 ANSWERS = {"a1": "Tolk", "a2": "1,000", "b1": "the lamps", "b2": ""}
-WORDS = ["Mira", "lamp", "ferry", ",", "héron", "the"]
+WORDS = "Mira lamp ferry , héron the".split()
 NUMBERS = [[round(0.1 * i - 0.25 * k, 3) for k in range(4)] for i in range(len(WORDS))]
 VECTORS = "".join(f"{word} {' '.join(map(str, row))}\n" for word, row in zip(WORDS, NUMBERS, strict=True))
 WORD_LIST = "".join(f"{word}\n" for word in WORDS)
@@ -93,17 +82,16 @@ SENTENCES = "the crow sat by the lamp .\nMira left\n\nher ferry , héron and all
 VOCABULARY = "<S>\n</S>\n<UNK>\nthe\nlamp\ncrow\nferry\n"
 CELL = StudyCell("a", "F1", 1.5, 2, 1, low=0.5, high=2.5, n=9, clusters=3)
 STUDY = StudyRecord("mini", "wsd", "T", "n", [CELL], "mini")
-PREDICT = {
-    "ner": [{"tokens": ["Mira", "left"]}, {"text": "The Tolk Works ."}],
-    "srl": [{"tokens": ["Mira", "takes", "it"], "predicates": [1]}, {"text": "She says so", "predicates": [1, 2]}],
-    "coref": [
-        {"sentences": [["Mira", "left", "."], ["She", "ran"]], "speakers": ["Ann", ["Bo", "-"]], "genre": "a"},
-        {"text": "Mira left .\nShe ran", "document": "d"},
-    ],
-    "snli": [{"premise": "A crow sits.", "hypothesis": "It doesn't."}],
-    "sst5": [{"tokens": ["A", "gem"]}, {"text": "it's half-good (or not)"}],
-    "squad": [{"context": CONTEXT, "question": "Who?", "id": "q1"}, {"context": "A lamp.", "question": "What?"}],
-}
+PREDICT = json.loads("""
+{"ner": [{"tokens": ["Mira", "left"]}, {"text": "The Tolk Works ."}],
+ "srl": [{"tokens": ["Mira", "takes", "it"], "predicates": [1]}, {"text": "She says so", "predicates": [1, 2]}],
+ "coref": [{"sentences": [["Mira", "left", "."], ["She", "ran"]], "speakers": ["Ann", ["Bo", "-"]], "genre": "a"},
+           {"text": "Mira left .\\nShe ran", "document": "d"}],
+ "snli": [{"premise": "A crow sits.", "hypothesis": "It doesn't."}],
+ "sst5": [{"tokens": ["A", "gem"]}, {"text": "it's half-good (or not)"}],
+ "squad": [{"context": "The ferry of Gorvale carries 1,000 lamps. Mira Tolk lit them in 1840.", "question": "Who?",
+            "id": "q1"}, {"context": "A lamp.", "question": "What?"}]}
+""")
 
 
 def renamed() -> str:

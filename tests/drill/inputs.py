@@ -145,7 +145,7 @@ def trained(task: str) -> Any:
     with tempfile.TemporaryDirectory() as folder, redirect_stderr(io.StringIO()):
         paths = [Path(folder, name) for name in KINDS[task].files]
         for path in paths:
-            path.write_text(str(KINDS[task].files[path.name]), encoding="utf-8")
+            path.write_text(str(KINDS[task].files[path.name]))
         return read_splits(task, *paths)[0]
 
 

@@ -9,14 +9,15 @@ from collections.abc import Callable
 # What often breaks a reader: numbers that are none, marks of formats, white space that is not ASCII, halves of
 # characters, and very much of one thing.
 HOSTILE = [
-    *("²", "٣", "1" * 5000, "-1", "1e999", "-0", "0x1", "1_0", "NaN", "Infinity", "true", "null", "None", "3.5"),
+    *r"""
+    ² ٣ -1 1e999 -0 0x1 1_0 NaN Infinity true null None 3.5 9223372036854775808 \ud800 "\udc00" \u0000 \ " ' { } [ ] ,
+    : {} [] "" ~ .. (²) ( ) * (A0* *) (V*) (0 0) (0) (0)|(0) (0|(0 0)|0) (1)|(0) | - _ O B- I-PER S-X E-X L-X U-PER
+    B-B-B i-per -DOCSTART- # </S> <UNK> é / İ ß
+    """.split(),
     *("\0", "\ufeff", "\x85", "\u2028", "\u00a0", "\r", "\r\n", "\t", "\v", "\x1c", " ", "  ", "\n", "\n\n", ""),
-    *(str(2**63), "\\ud800", '"\\udc00"', "\\u0000", "\\", '"', "'", "{", "}", "[", "]", ",", ":", "{}", "[]", '""'),
-    *('{"a": 1, "a": 2}', "~", "..", "(²)"),
-    *("(", ")", "*", "(A0*", "*)", "(V*)", "(0", "0)", "(0)", "(0)|(0)", "(0|(0", "0)|0)", "(1)|(0)", "|", "-", "_"),
-    *("O", "B-", "I-PER", "S-X", "E-X", "L-X", "U-PER", "B-B-B", "i-per", "-DOCSTART-", "#", "# text", "</S>", "<UNK>"),
+    *('{"a": 1, "a": 2}', "# text", "e\u0301", "\U0001f600", "\u200d"),
     *("#begin document (x); part 000", "#begin document x", "#end document", "#begin document (a/b); part ²"),
-    *("a" * 3000, "é", "e\u0301", "\U0001f600", "\u200d", "İ", "ß", "/", "*" * 300, "(" * 400, "[" * 400),
+    *("1" * 5000, "a" * 3000, "*" * 300, "(" * 400, "[" * 400),
     *("[" * 100_000, "(3 " * 100_000, '{"a":' * 10_000, "a-" * 2000, "\n" * 3000, "..." * 500),
 ]  # fmt: skip
 HOSTILE_BYTES = [b"\xff", b"\xff\xfe", b"\xc3", b"\xed\xa0\x80", b"\xf8\x88", b"\x80", b"\0\0\0\0"]

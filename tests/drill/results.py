@@ -20,7 +20,7 @@ from elmo_bench.trained.prediction import predict
 from tests.drill import scene
 from tests.running.test_train import result
 
-SENTENCES = [["ba", "de"], ["gi"], ["ko", "lu", "ba", "far"], ["de", "de", "lu"]]
+SENTENCES = [["ba", "de"], ["gi"], "ko lu ba far".split(), ["de", "de", "lu"]]
 
 
 def contents(folder: Path, *but: str) -> dict[str, bytes]:

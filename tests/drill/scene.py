@@ -1,5 +1,6 @@
 """Small files of every kind that the project writes, made by its own commands; a trial may damage them."""
 
+import json
 import os
 import random
 import shutil
@@ -22,15 +23,16 @@ from tests.conftest import Bench
 from tests.drill import warm
 
 WORDS = "ba de gi ko lu".split()
-WORLD = {
-    "lm": [2000, 300, 300], "ner": [6, 3, 3], "srl": [6, 3, 3], "coref": [2, 1, 1], "snli": [6, 3, 3],
-    "squad": [2, 1, 1], "sst": [10, 5, 5], "names": 200, "invented": 2,
-}  # fmt: skip
-RECIPE = {
-    "options.lstm.dim": 8, "options.lstm.projection_dim": 4, "options.char_cnn.embedding.dim": 4,
-    "options.char_cnn.filters": "[[1,4],[2,4]]", "text": "[[train.txt,null]]", "heldout": "[[dev.txt,null]]",
-    "vocabulary": 8, "tokens": 1200, "rows": 4, "steps": 6, "negatives": 3, "lr": 0.02, "warmup": 5, "seed": 3,
-}  # fmt: skip
+WORLD = json.loads("""
+{"lm": [2000, 300, 300], "ner": [6, 3, 3], "srl": [6, 3, 3], "coref": [2, 1, 1], "snli": [6, 3, 3],
+ "squad": [2, 1, 1], "sst": [10, 5, 5], "names": 200, "invented": 2}
+""")
+RECIPE = """
+    recipe.options.lstm.dim=8 recipe.options.lstm.projection_dim=4 recipe.options.char_cnn.embedding.dim=4
+    recipe.options.char_cnn.filters=[[1,4],[2,4]] recipe.text=[[train.txt,null]] recipe.heldout=[[dev.txt,null]]
+    recipe.vocabulary=8 recipe.tokens=1200 recipe.rows=4 recipe.steps=6 recipe.negatives=3 recipe.lr=0.02
+    recipe.warmup=5 recipe.seed=3
+""".split()
 VECTORS = """
 # @package _global_
 name: open
@@ -102,9 +104,8 @@ def text(folder: Path) -> None:
 
 def pretrained(folder: Path, *more: str) -> Path:
     """Trains a biLM on that text as the command does; a training that was interrupted is resumed."""
-    recipe = [f"recipe.{key}={value}" for key, value in RECIPE.items()]
     places_ = f"root={folder}", f"cache_root={folder}/cache", f"output={folder}/bilm"
-    with arguments("scale=mini", *places_, "device=cpu", "compile=false", *recipe, *more):
+    with arguments("scale=mini", *places_, "device=cpu", "compile=false", *RECIPE, *more):
         Pretrain.parse(sys.argv[1:]).run()
     return folder / "bilm"
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from elmo_bench.embedding.scalar_mix import ScalarMix
-from elmo_bench.system.errors import UserError
+from tests.fakes import cases, for_each, refuses
 
 
 @pytest.fixture
@@ -40,7 +40,12 @@ def test_penalty_is_on_the_weights_before_the_softmax_and_not_on_gamma():
     assert mix.gamma.grad is None
 
 
-@pytest.mark.parametrize(("layers", "expected"), [("last", 2), (0, 0), (1, 1)])
+@cases("""
+    layers | expected
+    last   | 2
+    0      | 0
+    1      | 1
+""")
 def test_one_layer_alone_has_no_penalty(batch, layers, expected):
     hidden, mask = batch
     mix = ScalarMix(3, layers=layers)
@@ -56,7 +61,7 @@ def test_fixed_weights_are_used_as_they_stand(batch):
     assert list(mix.parameters()) == []
 
 
-@pytest.mark.parametrize("which", ["all", "last", 0])
+@for_each("which", "all last 0")
 def test_paper_normalisation_is_over_the_unmasked_tokens_of_the_batch(batch, which):
     """Whatever stands in the padding."""
     layers, mask = batch
@@ -79,11 +84,16 @@ def test_token_normalisation_does_not_depend_on_the_batch_and_paper_does(batch):
     torch.testing.assert_close(mixed.var(-1, unbiased=False), torch.ones(8), atol=1e-4, rtol=0)
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"layers": 3}, {"layers": -1}, {"layers": [0.5, 0.5]}, {"layers": "first"}, {"layer_norm": "batch"}]
-)
+@cases("""
+    wrong
+    {"layers": 3}
+    {"layers": -1}
+    {"layers": [0.5, 0.5]}
+    {"layers": "first"}
+    {"layer_norm": "batch"}
+""")
 def test_wrong_options_of_the_mix_are_named(wrong):
-    with pytest.raises(UserError, match=next(iter(wrong))):
+    with refuses(next(iter(wrong))):
         ScalarMix(3, **wrong)
 
 

@@ -15,20 +15,23 @@ from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.running import unfinished
 from elmo_bench.system import children
+from tests.fakes import table
 
 COLD, RESUMED = "cold", "resumed"
-RUNS: dict[str, tuple[str, ...]] = {
-    "squad": ("task=squad",),
-    "squad-cold": ("task=squad", COLD),
-    "squad-bf16": ("task=squad", "trainer.precision=bf16-mixed"),
-    "srl": ("task=srl",),
-    "srl-bf16": ("task=srl", "trainer.precision=bf16-mixed"),
-    "snli": ("task=snli",),
-    "snli-16": ("task=snli", "trainer.precision=16-mixed"),
-    "coref-resumed": ("task=coref", RESUMED, "trainer.deterministic=true"),
-    "squad-tf32": ("task=squad", "trainer.tf32=true"),
-    "snli-tf32": ("task=snli", "trainer.tf32=true"),
-}
+RUNS: dict[str, str] = dict(
+    table("""
+    squad         | task=squad
+    squad-cold    | task=squad cold
+    squad-bf16    | task=squad trainer.precision=bf16-mixed
+    srl           | task=srl
+    srl-bf16      | task=srl trainer.precision=bf16-mixed
+    snli          | task=snli
+    snli-16       | task=snli trainer.precision=16-mixed
+    coref-resumed | task=coref resumed trainer.deterministic=true
+    squad-tf32    | task=squad trainer.tf32=true
+    snli-tf32     | task=snli trainer.tf32=true
+""")
+)
 
 
 def names(kind: str) -> list[str]:
@@ -43,7 +46,7 @@ def measured(name: str, kind: str, data: Sequence[str], batches: int) -> dict[st
         subprocess.CalledProcessError: the command failed.
     """
     epochs = 2 if RESUMED in RUNS[name] else 1
-    own = [*data, *(key for key in RUNS[name] if "=" in key), f"task.fit.epochs={epochs}",
+    own = [*data, *(key for key in RUNS[name].split() if "=" in key), f"task.fit.epochs={epochs}",
            f"trainer.accelerator={kind}", f"trainer.limit_batches={batches}", "trainer.progress=false"]  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         if COLD in RUNS[name]:

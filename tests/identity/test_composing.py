@@ -10,14 +10,15 @@ from elmo_bench.configuration.composing import settled
 from elmo_bench.identity.settings import portable
 from elmo_bench.sweeps.request import points
 from elmo_bench.system import places
+from tests.fakes import cases
 
 pytestmark = pytest.mark.slow
 
 SWEEPS = sorted(path.stem for path in (places.CONF / "sweep").glob("*.yaml"))
 KINDS = [
-    ["task=srl", "scale=open", "data_root=x", "seed=3", "seed=4"],
+    "task=srl scale=open data_root=x seed=3 seed=4".split(),
     ["arm=baseline", "elmo={where:both,lambda:0.5}", "+task.head={loss:sum}", "trainer=gpu", "trainer.devices=2"],
-    ["~task.data.dev", "task.head.hidden=[3,4]", "elmo.layers=last", "results_root=${cache_root}/x"],
+    "~task.data.dev task.head.hidden=[3,4] elmo.layers=last results_root=${cache_root}/x".split(),
     ["+sweep=table2", "bilm=custom", "bilm.name=mine", "bilm.options=a b", "task.data.train=null"],
     ["hydra.job.chdir=true", "hydra.mode=RUN", "force=true"],
 ]
@@ -53,10 +54,18 @@ def test_runs_share_nothing_but_their_pages():
     assert (one.seed, other.seed) == (1, 2)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    ["sed=1", "task=nerr", "seed=1,2", "task.head.x=1", "+seed=2", "~none", "tsk@x=1", "a=[", "vectors=3"],
-)
+@cases("""
+    wrong
+    sed=1
+    task=nerr
+    seed=1,2
+    task.head.x=1
+    +seed=2
+    ~none
+    tsk@x=1
+    a=[
+    vectors=3
+""")
 def test_what_hydra_refuses_is_refused_in_the_same_words(wrong):
     said = []
     for way in (composing.by_hydra, composing.compose):

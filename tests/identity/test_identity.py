@@ -8,17 +8,18 @@ import re
 from typing import Any
 
 import pytest
+import yaml
 from pydantic import create_model
 
 from elmo_bench.configuration import composing, pages, schema
 from elmo_bench.configuration.composing import FORMER_ARMS
-from elmo_bench.configuration.keys import REQUIRED, Keys, fields, inner
+from elmo_bench.configuration.keys import Keys, fields, inner
 from elmo_bench.identity.settings import Identity, settings
 from elmo_bench.records.record import label
-from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import hashing
 from elmo_bench.system.storage.hashing import content_sha256, fingerprint
 from elmo_bench.text.source import of_hub
+from tests.fakes import cases, for_each, refuses
 
 pytestmark = pytest.mark.slow
 
@@ -51,13 +52,25 @@ def test_places_and_machine_are_no_part_of_a_run(bench, tmp_path):
     assert run_id(bench, "trainer.devices=[0,1]") == run_id(bench, "trainer.devices=2") != first
 
 
-@pytest.mark.parametrize(
-    "change",
-    ["seed=2", "elmo.lambda=0.2", "elmo.where=both", "task.optimizer.lr=0.1", "task.fit.epochs=5", "task.version=2",
-     "fraction=0.5", "bilm.state=carry", "elmo.gamma=false",
-     "task.batch.batch_size=4", "bilm.state=zero", "bilm.cache=false", "trainer.precision=bf16-mixed",
-     "trainer.accumulate_grad_batches=2", "trainer.min_epochs=2", "callbacks=early_stopping"],
-)  # fmt: skip
+@cases("""
+    change
+    seed=2
+    elmo.lambda=0.2
+    elmo.where=both
+    task.optimizer.lr=0.1
+    task.fit.epochs=5
+    task.version=2
+    fraction=0.5
+    bilm.state=carry
+    elmo.gamma=false
+    task.batch.batch_size=4
+    bilm.state=zero
+    bilm.cache=false
+    trainer.precision=bf16-mixed
+    trainer.accumulate_grad_batches=2
+    trainer.min_epochs=2
+    callbacks=early_stopping
+""")
 def test_what_can_change_a_result_makes_another_run(bench, change):
     assert run_id(bench, change) != run_id(bench)
 
@@ -118,55 +131,46 @@ def test_the_defaults_that_identities_leave_out_are_pinned():
 def pinned(block: type[Keys]) -> dict[str, Any]:
     """The defaults of a block's keys on which results depend."""
     return {
-        name: {} if inner(field.annotation) else REQUIRED if field.is_required() else field.default
+        name: {} if inner(field.annotation) else "required" if field.is_required() else field.default
         for name, field in fields(block).items()
         if not field.exclude
     }
 
 
-LAYERS = {"_target_": "???", "cache": True}
-PINNED = {
-    "ElmoConfig": {
-        "where": "input", "layers": "all", "gamma": True, "lambda": 0.0, "layer_norm": False, "dropout": 0.5,
-        "projection": None, "words": "beside", "finetune": "none",
-    },
-    "LayersConfig": LAYERS,
-    "BilmConfig": LAYERS | {"options": None, "weights": None, "state": "warm", "like": None, "seed": 1},
-    "TransformersConfig": LAYERS | {"path": None, "pooling": "first"},
-    "VectorsConfig": {
-        "source": "page", "text": None, "size": None, "lower": False, "window": 5, "negative": 5, "sample": 0.001,
-        "alpha": 0.025, "min_count": 3, "epochs": 5, "seed": 1,
-    },
-    "VectorSetConfig": {"size": "???", "cased": True, "lookup": None, "missing": None, "unit": None},
-    "TuningConfig": {
-        **dict.fromkeys(("epochs", "lr", "softmax_lr", "warmup", "rows", "steps", "negatives", "clip"), "???"),
-        "dropout": 0.0, "bfloat16": False, "seed": 1, "softmax": {},
-    },
-    "NewSoftmaxConfig": dict.fromkeys(("vocabulary", "epochs", "lr"), "???"),
-    "ScaleConfig": {"name": "???", "version": None, "seed": 1, "sizes": None},
-    "FitConfig": {"epochs": "???", "patience": None, "least_updates": 1000},
-    "BatchConfig": {"batch_size": "???", "token_budget": None},
-    "ClipConfig": {"value": None, "by": "norm"},
-    "ScheduleConfig": {"scheduler": None, "interval": "epoch"},
-    "TaskConfig": {
-        **dict.fromkeys(("name", "monitor", "reader", "head", "metric", "optimizer"), "???"),
-        "version": 1, "words": None, "chars": None, "average": None, "schedule": {}, "clip": {}, "batch": {}, "fit": {},
-    },
-    "TrainerConfig": {
-        "devices": 1, "precision": "32-true", "tf32": False, "limit_batches": None,
-        "accumulate_grad_batches": 1, "min_epochs": None, "sync_batchnorm": False,
-    },
-}  # fmt: skip
+PINNED = yaml.safe_load("""
+ElmoConfig: {where: input, layers: all, gamma: true, lambda: 0.0, layer_norm: false, dropout: 0.5, projection: null,
+             words: beside, finetune: none}
+LayersConfig: {_target_: required, cache: true}
+BilmConfig: {_target_: required, cache: true, options: null, weights: null, state: warm, like: null, seed: 1}
+TransformersConfig: {_target_: required, cache: true, path: null, pooling: first}
+VectorsConfig: {source: page, text: null, size: null, lower: false, window: 5, negative: 5, sample: 0.001,
+                alpha: 0.025, min_count: 3, epochs: 5, seed: 1}
+VectorSetConfig: {size: required, cased: true, lookup: null, missing: null, unit: null}
+TuningConfig: {epochs: required, lr: required, softmax_lr: required, warmup: required, rows: required,
+               steps: required, negatives: required, clip: required, dropout: 0.0, bfloat16: false, seed: 1,
+               softmax: {}}
+NewSoftmaxConfig: {vocabulary: required, epochs: required, lr: required}
+ScaleConfig: {name: required, version: null, seed: 1, sizes: null}
+FitConfig: {epochs: required, patience: null, least_updates: 1000}
+BatchConfig: {batch_size: required, token_budget: null}
+ClipConfig: {value: null, by: norm}
+ScheduleConfig: {scheduler: null, interval: epoch}
+TaskConfig: {name: required, monitor: required, reader: required, head: required, metric: required,
+             optimizer: required, version: 1, words: null, chars: null, average: null, schedule: {}, clip: {},
+             batch: {}, fit: {}}
+TrainerConfig: {devices: 1, precision: 32-true, tf32: false, limit_batches: null, accumulate_grad_batches: 1,
+                min_epochs: null, sync_batchnorm: false}
+""")
 
 
-def test_a_file_has_one_digest_compressed_or_not(tmp_path):
-    (tmp_path / "a.txt").write_bytes(b"abc")
+def test_a_file_has_one_digest_compressed_or_not(tmp_path, file):
+    file(b"abc", "a.txt")
     expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"abc"))
-    (tmp_path / "a.txt.xz").write_bytes(lzma.compress(b"abc"))
+    file(gzip.compress(b"abc"), "a.txt.gz")
+    file(lzma.compress(b"abc"), "a.txt.xz")
     assert {content_sha256(tmp_path / name) for name in ("a.txt", "a.txt.gz", "a.txt.xz")} == {expected}
-    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"abc")[:-9])
-    with pytest.raises(UserError, match="damaged"):
+    file(gzip.compress(b"abc")[:-9], "a.txt.gz")
+    with refuses("damaged"):
         content_sha256(tmp_path / "a.txt.gz")
 
 
@@ -227,36 +231,37 @@ def test_a_variant_says_what_was_typed_whatever_the_defaults_of_the_keys_are():
     assert label("input", where.variant) == "+ELMo (input)"
 
 
-@pytest.mark.parametrize(
-    ("typed", "changes"),
-    [
-        (["scale=open", "vectors=random"], {"vectors": "random"}),
-        (["scale=open", "vectors=random", "task.words.size=20"], {"task.words.size": 20, "vectors": "random"}),
-        (["vectors=senna", "vectors.sets.senna.unit=true"], {"vectors": "senna", "vectors.sets.senna.unit": True}),
-        (["bilm=tuned", "bilm.parent=open"], {"bilm": "tuned", "bilm.parent": "open"}),
-        (["bilm=tuned", "bilm.tuning.epochs=9"], {"bilm": "tuned", "bilm.tuning.epochs": 9}),
-        (["vectors=paper"], {"vectors": "senna"}),
-        (["callbacks=[lr_monitor,early_stopping]"], {"callbacks": "early_stopping"}),
-        (
-            ["callbacks=early_stopping", "callbacks.early_stopping.patience=10"],
-            {"callbacks": "early_stopping", "callbacks.early_stopping.patience": 10},
-        ),
-        (["+callbacks.mine._target_=my.Thing"], {"callbacks.mine._target_": "my.Thing"}),
-        (["+task.data.tag_names=[O,B-PER]"], {"task.data.tag_names": ["O", "B-PER"]}),
-    ],
-)
+@cases(r"""
+    typed                                           | changes
+    scale=open vectors=random                       | {"vectors": "random"}
+    scale=open vectors=random task.words.size=20    | {"task.words.size": 20, "vectors": "random"}
+    vectors=senna vectors.sets.senna.unit=true      | {"vectors": "senna", "vectors.sets.senna.unit": true}
+    bilm=tuned bilm.parent=open                     | {"bilm": "tuned", "bilm.parent": "open"}
+    bilm=tuned bilm.tuning.epochs=9                 | {"bilm": "tuned", "bilm.tuning.epochs": 9}
+    vectors=paper                                   | {"vectors": "senna"}
+    callbacks=[lr_monitor,early_stopping]           | {"callbacks": "early_stopping"}
+    callbacks=early_stopping callbacks.early_stopping.patience=10 \
+        | {"callbacks": "early_stopping", "callbacks.early_stopping.patience": 10}
+    +callbacks.mine._target_=my.Thing               | {"callbacks.mine._target_": "my.Thing"}
+    +task.data.tag_names=[O,B-PER]                  | {"task.data.tag_names": ["O", "B-PER"]}
+""")
 def test_a_variant_has_what_was_typed_beside_a_choice_of_files(typed, changes):
-    assert composing.run_config(["task=ner", *typed]).variant == changes
+    assert composing.run_config(["task=ner", *typed.split()]).variant == changes
 
 
 def test_a_former_arm_is_answered_with_todays_words():
     for arm, now in FORMER_ARMS.items():
-        with pytest.raises(UserError, match=re.escape(f"arm={arm} is now {now}")):
+        with refuses(re.escape(f"arm={arm} is now {now}")):
             composing.compose([f"arm={arm}"])
         composing.compose(now.split())
 
 
-@pytest.mark.parametrize(("task", "scale"), [("snli", "paper"), ("sst5", "open"), ("toy", "open")])
+@cases("""
+    task | scale
+    snli | paper
+    sst5 | open
+    toy  | open
+""")
 def test_the_baseline_is_one_switch_with_one_id(bench, task, scale):
     """What a task's baseline has otherwise than its model with ELMo stands in its file, whichever way it is chosen."""
     chosen = [f"task={task}", f"scale={scale}", "data_root=x", "vectors=random"]
@@ -275,11 +280,11 @@ def test_a_baseline_of_sst5_has_less_dropout_and_of_snli_no_l2_at_paper():
     assert found == {
         ("sst5", "baseline"): 0.25, ("sst5", "elmo"): 0.5, ("snli", "baseline"): 0.0, ("snli", "elmo"): 1e-4,
     }  # fmt: skip
-    typed = composing.run_config(["task=sst5", "scale=paper", "arm=baseline", "task.head.embedding_dropout=0.4"])
+    typed = composing.run_config("task=sst5 scale=paper arm=baseline task.head.embedding_dropout=0.4".split())
     assert typed.task.head["embedding_dropout"] == 0.4
 
 
-@pytest.mark.parametrize("task", ["ner", "snli", "sst5", "squad"])
+@for_each("task", "ner snli sst5 squad")
 def test_the_paper_scale_is_the_hub_s_unless_files_are_named(task):
     def data(*given):
         return composing.run_config([f"task={task}", "scale=paper", *given]).task.data or {}

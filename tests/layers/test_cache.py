@@ -20,14 +20,13 @@ from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache, open_source
 from elmo_bench.layers.source import frozen_layers
 from elmo_bench.running.data import stored_layers
-from elmo_bench.system.errors import UserError
 from elmo_bench.task import Tokens
 from tests import tiny_bilm
 from tests.conftest import PATIENCE
 from tests.damage import flipped
-from tests.fakes import FakeBiLM
+from tests.fakes import FakeBiLM, cases, for_each, refuses
 
-SENTENCES = [["the", "cat", "sat"], ["a"], ["Zürich", "is", "far", "away", "."], [], ["the", "cat", "sat"]]
+SENTENCES = [["the", "cat", "sat"], ["a"], "Zürich is far away .".split(), [], ["the", "cat", "sat"]]
 
 
 def layers_of(folder, state="warm"):
@@ -174,7 +173,7 @@ def test_layers_that_others_could_have_written_are_not_read(bilm, theirs, tmp_pa
         assert f"no layers are kept in {theirs}: other users may write to it (chmod go-w)" in said
 
 
-@pytest.mark.parametrize("suffix", [".bin", ".npz"])
+@for_each("suffix", ".bin .npz")
 def test_a_shard_that_others_could_have_written_is_computed_again(bilm, theirs, tmp_path, capsys, suffix):
     """The folder is this user's alone by now; the file was written when it was not."""
     expected = bilm.layers(SENTENCES)
@@ -315,23 +314,20 @@ def test_a_cache_is_made_where_it_is_asked_for_and_the_source_allows_it(block, t
     assert isinstance(open_source({**block, "state": "carry"}, cache_root=tmp_path, cached=True), BilmLayers)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"wieghts": 3}, r"bilm.wieghts: elmo_bench\S+BilmLayers takes no such argument; did you mean weights\?"),
-        ({"weights": None}, r"bilm=custom names no files: give bilm.weights=..., or set elmo.where=none"),
-        ({"state": "cold"}, "state is 'cold'"),
-        ({"weights": "/nowhere"}, "/nowhere: no such file"),
-        ({"_target_": "elmo_bench.layers.bilm.Nothing"}, r"bilm._target_=elmo_bench.layers.bilm.Nothing: .*no such"),
-        ({"_target_": "elmo_bench.nowhere.BilmLayers"}, r"bilm._target_=\S+: there is no such class"),
-        ({"_target_": "elmo_bench.layers.cache.open_source"}, "not a class"),
-        ({"_target_": None}, "there is no such class"),
-    ],
-)
+@cases(r"""
+    changes        | message
+    {"wieghts": 3} | bilm.wieghts: elmo_bench\S+BilmLayers takes no such argument; did you mean weights\?
+    {"weights": null} | bilm=custom names no files: give bilm.weights=..., or set elmo.where=none
+    {"state": "cold"} | state is 'cold'
+    {"weights": "/nowhere"} | /nowhere: no such file
+    {"_target_": "elmo_bench.layers.bilm.Nothing"} | bilm._target_=elmo_bench.layers.bilm.Nothing: .*no such
+    {"_target_": "elmo_bench.nowhere.BilmLayers"} | bilm._target_=\S+: there is no such class
+    {"_target_": "elmo_bench.layers.cache.open_source"} | not a class
+    {"_target_": null} | there is no such class
+""")
 def test_what_cannot_be_meant_ends_in_one_line(block, changes, message):
-    with pytest.raises(UserError, match=message) as raised:
+    with refuses(message):
         open_source({**block, **changes})
-    assert "\n" not in str(raised.value)
 
 
 def test_a_class_of_ones_own_has_its_arguments_as_keys():
@@ -340,7 +336,7 @@ def test_a_class_of_ones_own_has_its_arguments_as_keys():
     assert "like" not in fields(own)
     block = own.model_validate({"_target_": "tests.fakes.FakeBiLM", "name": "fake", "seed": 4})
     assert open_source(block).layers(PAIR).equal(FakeBiLM(seed=4).layers(PAIR))
-    with pytest.raises(UserError, match="bilm._target_=tests.fakes.Nothing: there is no such class"):
+    with refuses("bilm._target_=tests.fakes.Nothing: there is no such class"):
         schema.source_schema({"_target_": "tests.fakes.Nothing"})
 
 
@@ -377,7 +373,7 @@ def elmo_of(source, cache, layers):
 
 
 @pytest.mark.parametrize("source", [FakeBiLM(), Doubled()], ids=["all layers alike", "layer 0 doubled"])
-@pytest.mark.parametrize("layers", ["last", 0, 1])
+@for_each("layers", "last 0 1")
 def test_the_vectors_are_those_that_all_stored_layers_give(source, layers, tmp_path):
     one, whole = stored(source, tmp_path / "one", layers), stored(source, tmp_path / "all", "all")
     assert torch.equal(elmo_of(source, one, layers), elmo_of(source, whole, layers))

@@ -13,11 +13,11 @@ from elmo_bench.layers.bilm import BilmLayers, CarriedLayers, read_text
 from elmo_bench.layers.source import frozen_layers
 from elmo_bench.running.data import stored_layers
 from elmo_bench.running.module import BenchModule
-from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 from elmo_bench.text.tokens import sentences
 from elmo_bench.trained.prediction import predict
 from tests import toy
+from tests.fakes import cases, refuses
 from tests.reference_bilm import ReferenceBiLM, near, write_random
 
 pytestmark = pytest.mark.slow
@@ -31,7 +31,7 @@ def files(tmp_path_factory):
 def text(number, seed=1):
     """Distinct sentences of different lengths."""
     draw = random.Random(seed)
-    words = ["the", "dog", "cart", "rain", "barked", "."]
+    words = "the dog cart rain barked .".split()
     return [[f"s{i}", *draw.choices(words, k=draw.randint(0, 6))] for i in range(number)]
 
 
@@ -39,7 +39,11 @@ def carry(files):
     return BilmLayers(*files, state="carry")
 
 
-@pytest.mark.parametrize(("number", "lengths"), [(40, [40]), (100, [34, 33, 33])])
+@cases("""
+    number | lengths
+    40     | [40]
+    100    | [34, 33, 33]
+""")
 def test_a_text_is_read_in_streams_sentence_after_sentence(files, number, lengths):
     """The reference knows neither streams nor batches: each stream is read by it alone."""
     read, reference = text(number), ReferenceBiLM(files)
@@ -112,7 +116,7 @@ def test_damage_is_mended_and_an_interrupt_goes_on(files, tmp_path, monkeypatch)
 
 def test_without_room_it_ends_in_one_line(files, tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000})())
-    with pytest.raises(UserError, match=r"^no room for .*; with bilm\.state=carry they must be stored"):
+    with refuses(r"^no room for .*; with bilm\.state=carry they must be stored"):
         read_text(carry(files), text(3), tmp_path)
 
 
@@ -162,7 +166,7 @@ def test_predictions_are_those_of_the_run_where_the_text_is_the_same(bench, file
 def test_what_does_not_go_together_is_refused_in_one_line(bench, files):
     carried = [*bilm(files), "bilm.state=carry"]
     for joint, other in ((["elmo.finetune=joint"], "elmo.finetune=joint"), ([], "bilm.cache=false")):
-        with pytest.raises(UserError, match=f"bilm.state=carry and {other}: not both"):
+        with refuses(f"bilm.state=carry and {other}: not both"):
             bench.train(*carried, *joint, "bilm.cache=false")
     assert bench.train(*carried, "elmo.where=none", "task.fit.epochs=1")  # there it is idle
 

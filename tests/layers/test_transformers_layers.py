@@ -19,15 +19,14 @@ from elmo_bench.layers.model_folder import sha256
 from elmo_bench.layers.transformers import TransformersLayers
 from elmo_bench.nn.packing import budgeted
 from elmo_bench.running.launch import train
-from elmo_bench.system.errors import UserError
 from elmo_bench.task import Tokens
 from elmo_bench.trained.prediction import predict
 from tests import tiny_bert
-from tests.fakes import pages_of
+from tests.fakes import for_each, pages_of, refuses
 
 transformers = pytest.importorskip("transformers")
 
-SENTENCES = [["ba", "bakoxyz", "lu"], ["deg"], ["ma", "ne", "supori", "Ba", "é", "gi"], []]
+SENTENCES = [["ba", "bakoxyz", "lu"], ["deg"], "ma ne supori Ba é gi".split(), []]
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +60,7 @@ def directly(folder, sentence) -> tuple[torch.Tensor, list[int | None]]:
     return torch.cat(answer.hidden_states), inputs.word_ids(0)
 
 
-@pytest.mark.parametrize("pooling", ["first", "mean"])
+@for_each("pooling", "first mean")
 def test_layers_are_the_hidden_states_of_the_model_pooled_to_words(folder, pooling):
     source = TransformersLayers(folder, pooling)
     assert (source.n_layers, source.width) == (3, 16)
@@ -76,7 +75,7 @@ def test_layers_are_the_hidden_states_of_the_model_pooled_to_words(folder, pooli
     assert len([word for word in directly(folder, SENTENCES[0])[1] if word == 1]) > 2  # there is something to pool
 
 
-@pytest.mark.parametrize("token_budget", [1, 16, 4096])
+@for_each("token_budget", "1 16 4096")
 def test_a_sentence_has_the_same_layers_in_any_batch(folder, token_budget):
     """To rounding: the sums of another batch are of another shape."""
     source = TransformersLayers(folder, "mean", token_budget)
@@ -122,7 +121,7 @@ def test_a_sentence_beyond_the_positions_is_read_in_windows_cut_between_words(fo
     """12 positions, two of them for [CLS] and [SEP]."""
     source = TransformersLayers(folder, "mean")
     sentence = ["ba"] * 6 + ["bakoxyzgi"] + ["de", "lu"] * 4  # 6 pieces, then 5, then 8
-    windows = [["ba"] * 6, ["bakoxyzgi", "de", "lu", "de", "lu", "de"], ["lu", "de", "lu"]]
+    windows = [["ba"] * 6, "bakoxyzgi de lu de lu de".split(), ["lu", "de", "lu"]]
     assert [[len(window.starts) for window in each] for each in source.pieces.windows([sentence])] == [[6, 6, 3]]
     expected = torch.cat([source.layers([window])[0] for window in windows], dim=1)
     torch.testing.assert_close(source.layers([sentence, ["ba"]])[0], expected, atol=1e-5, rtol=1e-5)
@@ -183,7 +182,7 @@ def byte_level(folder: Path, marks: bool) -> int:
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"] if marks else []
+    special = "<s> <pad> </s> <unk> <mask>".split() if marks else []
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
         vocab_size=280, special_tokens=special, initial_alphabet=alphabet, show_progress=False
@@ -210,7 +209,7 @@ def test_roberta_reads_words_as_behind_a_space_and_all_of_its_positions(tmp_path
     transformers.RobertaModel(config).save_pretrained(tmp_path)
     source = TransformersLayers(tmp_path)
     (window,) = source.pieces.windows([["ba", "lu"]])[0]
-    assert source.pieces.tokenizer.convert_ids_to_tokens(window.ids) == ["<s>", "Ġba", "Ġlu", "</s>"]
+    assert source.pieces.tokenizer.convert_ids_to_tokens(window.ids) == "<s> Ġba Ġlu </s>".split()
     assert source.pieces.room == 18
     assert source.layers([["ba"] * 50, ["", "lu"]]).isfinite().all()
 
@@ -268,7 +267,7 @@ INDEX = '{"weight_map": {"a": "model-00001-of-00001.safetensors"}}'
 
 
 @pytest.mark.parametrize(
-    ("damage", "message"),
+    "damage, message",
     [
         (shutil.rmtree, "no such folder; bilm.path=FOLDER"),
         (remove("config.json"), "not the folder of a Hugging Face model: it has no config.json"),
@@ -291,18 +290,15 @@ INDEX = '{"weight_map": {"a": "model-00001-of-00001.safetensors"}}'
 )
 def test_a_folder_without_a_whole_model_ends_in_one_line(copied, damage, message):
     damage(copied)
-    with pytest.raises(UserError) as raised:
+    with refuses(message, str(copied)):
         TransformersLayers(copied)
-    assert message in str(raised.value)
-    assert str(copied) in str(raised.value)
-    assert "\n" not in str(raised.value)
 
 
 def test_an_unknown_pooling_and_a_missing_package_end_in_one_line(folder, monkeypatch):
-    with pytest.raises(UserError, match=r"bilm.pooling=last: should be 'first' or 'mean'"):
+    with refuses(r"bilm.pooling=last: should be 'first' or 'mean'"):
         TransformersLayers(folder, "last")
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(UserError, match=r"pip install 'elmo_bench\[transformers\]'"):
+    with refuses(r"pip install 'elmo_bench\[transformers\]'"):
         TransformersLayers(folder)
 
 
@@ -356,7 +352,7 @@ def predictions_follow_the_model(folder: Path, checkpoint: Path) -> None:
     given = str(checkpoint), str(folder / "in.jsonl"), str(folder / "out.jsonl")
     assert predict(*given, **{"bilm.path": str(moved)})  # pyright: ignore[reportArgumentType] == 1
     assert len(json.loads((folder / "out.jsonl").read_text())["prediction"]["tags"]) == 3
-    with pytest.raises(UserError, match="other .*: not the weights that the model was trained with"):
+    with refuses("other .*: not the weights that the model was trained with"):
         predict(*given, **{"bilm.path": str(other)})  # pyright: ignore[reportArgumentType]
 
 
@@ -368,7 +364,7 @@ def test_another_model_pooling_or_none_at_all_is_another_run(arguments, tmp_path
     other = tiny_bert.write(tmp_path / "other", seed=1)
     blocks = [bilm(), bilm("bilm.pooling=first"), bilm(f"bilm.path={other}")]
     assert all(one not in blocks[:i] for i, one in enumerate(blocks))
-    with pytest.raises(UserError, match="names no path: give bilm.path=..."):
+    with refuses("names no path: give bilm.path=..."):
         train(composing.compose([*arguments("none")[:-3], "bilm.path=null", *arguments("none")[-2:]]))
-    with pytest.raises(UserError, match="no such file: the path of bilm=folder"):
+    with refuses("no such file: the path of bilm=folder"):
         train(composing.compose([*arguments("none"), "bilm.path=/no/such/folder"]))

@@ -11,8 +11,8 @@ from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.untrained import UntrainedBilm
 from elmo_bench.configuration import composing
 from elmo_bench.configuration.schema import BilmConfig
-from elmo_bench.system.errors import UserError
 from tests.damage import flipped
+from tests.fakes import for_each, refuses
 from tests.tiny_bilm import OPTIONS
 
 pytestmark = pytest.mark.slow
@@ -62,12 +62,12 @@ def test_weights_that_are_damaged_or_do_not_fit_are_replaced(block):
 
 def test_a_missing_file_of_sizes_is_named(block, tmp_path):
     (tmp_path / "own.json").unlink()
-    with pytest.raises(UserError, match="own.json"):
+    with refuses("own.json"):
         UntrainedBilm(block).make()
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("scale", ["mini", "open"])
+@for_each("scale", "mini open")
 def test_every_scale_has_the_control(scale):
     cfg = composing.compose(["task=ner", f"scale={scale}", "bilm=untrained"])
     own = composing.compose(["task=ner", f"scale={scale}"])

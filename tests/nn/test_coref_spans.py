@@ -19,6 +19,7 @@ from elmo_bench.nn.spans import (
     pairs,
     right_antecedents,
 )
+from tests.fakes import for_each
 
 # The encoder.
 
@@ -92,7 +93,7 @@ def greedy(scores: np.ndarray, inside: np.ndarray, keep: int) -> list[int]:
     """The definition: by falling score, each span that crosses none taken before, until there are enough."""
     widest = scores.shape[1]
     order = sorted((-scores[s, k], s * widest + k) for s, k in zip(*np.nonzero(inside), strict=True))
-    kept: list[tuple[int, int]] = []
+    kept = []
     for _, place in order:
         start, end = int(place // widest), int(place // widest + place % widest)
         if len(kept) < keep and not any(a < start <= b < end or start < a <= end < b for a, b in kept):
@@ -131,7 +132,7 @@ def score_of(ffnn: FFNN, joined: Tensor) -> Tensor:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", [2, 100])
+@for_each("block", "2 100")
 def test_pair_products_equal_their_definition_and_its_gradient(block, monkeypatch):
     monkeypatch.setattr(pairs_module, "BLOCK", block)
     torch.manual_seed(4)
@@ -148,7 +149,7 @@ BINS = [0, 1, 2, 3, 4, 5, 5, 5, *[6] * 8, *[7] * 16, *[8] * 32, *[9] * 100]  # b
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", [1000, 25])
+@for_each("block", "1000 25")
 def test_antecedent_scores_equal_their_definition(block):
     torch.manual_seed(5)
     module = Antecedents(6, n_genres=4, feature_size=2, max_antecedents=70, hidden=5, dropout=0.0, block=block)

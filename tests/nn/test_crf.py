@@ -11,6 +11,7 @@ from torchcrf import CRF as Oracle
 from elmo_bench.nn import crf as crf_module
 from elmo_bench.nn.crf import CRF
 from elmo_bench.text.tags import Constraints, constraints, labels
+from tests.fakes import for_each
 
 BIOES = labels(["LOC", "PER"], "bioes")  # 9
 IOB2 = labels(["LOC", "PER"], "iob2")  # 5
@@ -44,9 +45,9 @@ def gradients(loss: Tensor, crf: torch.nn.Module, emissions: Tensor) -> list[Ten
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ends", [True, False])
+@for_each("ends", "true false")
 @pytest.mark.parametrize(
-    ("names", "scheme"), [(BIOES, "bioes"), (IOB2, "iob2"), (IOB2, None)], ids=["bioes", "iob2", "free"]
+    "names, scheme", [(BIOES, "bioes"), (IOB2, "iob2"), (IOB2, None)], ids=["bioes", "iob2", "free"]
 )
 def test_loss_gradients_and_viterbi_equal_the_sum_over_all_paths(monkeypatch, names, scheme, ends):
     torch.manual_seed(0)
@@ -88,7 +89,7 @@ def test_equals_pytorch_crf_without_constraints():
     assert crf.decode(emissions, mask) == oracle.decode(emissions, mask)
 
 
-@pytest.mark.parametrize("size", [1.0, 30.0, 1e3, 1e6])
+@for_each("size", "1.0 30.0 1000.0 1000000.0")
 def test_hard_constraints_never_underflow(monkeypatch, size):
     """A valid but very unlikely sentence has the loss that log space in high precision gives; nothing is nan or inf."""
     torch.manual_seed(2)

@@ -27,7 +27,7 @@ def outcome(way, layer: BiGRU, x: Tensor, mask: Tensor) -> list[Tensor]:
     return [output.detach(), *torch.autograd.grad(weighted.sum(), [x, *layer.parameters()])]
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-12), (torch.float32, 1e-5)])
 def test_output_and_gradients_are_those_of_torch(dtype, tolerance):
     torch.manual_seed(0)
     layer = BiGRU(5, 6).to(dtype)

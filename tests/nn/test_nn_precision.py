@@ -13,7 +13,7 @@ from elmo_bench.nn.crf import CRF
 from elmo_bench.nn.encoders import BiLSTM
 from elmo_bench.nn.numerics import ScoreLinear, tf32
 from elmo_bench.task import Tokens
-from tests.fakes import FakeBiLM
+from tests.fakes import FakeBiLM, for_each
 
 BF16 = torch.bfloat16
 
@@ -22,7 +22,7 @@ def mixed() -> torch.autocast:
     return torch.autocast("cpu", BF16)
 
 
-@pytest.mark.parametrize("newer", [True, False])
+@for_each("newer", "true false")
 def test_what_is_rounded_to_tf32_is_set_for_a_while(newer):
     """Whichever of torch's settings the caller uses: where they differ, an older one cannot be read."""
     matmul = torch.backends.cuda.matmul
@@ -106,7 +106,7 @@ def test_the_crfs_sums_are_never_of_16_bits():
         assert crf.decode(emissions, mask) == crf.decode(emissions.float(), mask)
 
 
-@pytest.mark.parametrize("layer_norm", [False, "paper", "token"])
+@for_each("layer_norm", "false paper token")
 def test_layers_are_mixed_and_normalised_as_without_autocast(layer_norm):
     torch.manual_seed(3)
     mix, layers, mask = ScalarMix(3, layer_norm=layer_norm), torch.randn(2, 3, 4, 6), torch.ones(2, 4, dtype=torch.bool)

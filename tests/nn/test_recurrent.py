@@ -10,10 +10,11 @@ from elmo_bench.nn import recurrent
 from elmo_bench.nn.kernels import library
 from elmo_bench.nn.recurrent import COUPLED, GRU, HIGHWAY, PROJECTED, CellKind, recurrence
 from tests.conftest import needs_compiler
+from tests.fakes import for_each
 
 CELLS = [GRU, HIGHWAY, COUPLED, PROJECTED]
 SIZES = [5, 5, 3, 1]  # sentences of each step
-each_cell = pytest.mark.parametrize("cell", CELLS, ids=["gru", "highway", "coupled", "projected"])
+each_cell = pytest.mark.parametrize("cell", CELLS, ids="gru highway coupled projected".split())
 
 
 def given(cell: CellKind, size: int, dtype: torch.dtype) -> tuple[list[Tensor], dict[str, Any]]:
@@ -22,7 +23,7 @@ def given(cell: CellKind, size: int, dtype: torch.dtype) -> tuple[list[Tensor], 
     width = size - 2 if cell is PROJECTED else size
     shapes = (sum(SIZES), cell.gates * size), (cell.gates * size, width), (SIZES[0], width), (SIZES[0], size)
     leaves = [torch.randn(2, *shape, dtype=dtype).div(2).requires_grad_() for shape in shapes]
-    more: dict[str, Any] = {}
+    more = {}
     if cell.others:
         more["extra"] = torch.randn(2, sum(SIZES), cell.others * size, dtype=dtype, requires_grad=True)
     if cell in (HIGHWAY, COUPLED):
@@ -45,7 +46,7 @@ def outcome(cell: CellKind, leaves: list[Tensor], more: dict[str, Any]) -> list[
 
 @needs_compiler
 @each_cell
-@pytest.mark.parametrize("size", [5, 16, 37])
+@for_each("size", "5 16 37")
 def test_the_compiled_functions_compute_what_torch_computes(cell, size, monkeypatch):
     leaves, more = given(cell, size, torch.float32)
     assert recurrent.kernels() is not None

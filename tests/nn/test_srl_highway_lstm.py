@@ -11,6 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from elmo_bench.nn import recurrent
 from elmo_bench.nn.encoders import GATES, AlternatingHighwayLSTM, HighwayLSTM
+from tests.fakes import for_each
 
 LENGTHS = [[3, 7, 1, 7, 4], [1], [5, 5], [1, 1, 1], [2, 9]]
 
@@ -55,7 +56,7 @@ def _layer(layer: HighwayLSTM, x: Tensor, mask: Tensor, kept: Tensor | None, bac
 
 
 @pytest.mark.parametrize("lengths", LENGTHS)
-@pytest.mark.parametrize("n_layers", [1, 2, 5])
+@for_each("n_layers", "1 2 5")
 def test_values_and_gradients_are_those_of_the_reference(lengths, n_layers):
     torch.manual_seed(n_layers)
     model = AlternatingHighwayLSTM(6, 5, n_layers, dropout=0.0).double()
@@ -108,7 +109,7 @@ def test_one_dropout_mask_for_all_steps_of_a_layer_and_none_at_test(monkeypatch)
     torch.manual_seed(5)
     model = AlternatingHighwayLSTM(6, 5, 3, dropout=0.4).double()
     x, mask = batch([4, 6, 2], 6)
-    drawn: list[Tensor] = []
+    drawn = []
     draw = model._kept
 
     def keep(x: Tensor, n_sentences: int) -> Tensor:

@@ -11,6 +11,7 @@ from elmo_bench.nn import windows
 from elmo_bench.nn.kernels import library
 from elmo_bench.nn.windows import largest
 from tests.conftest import needs_compiler
+from tests.fakes import for_each
 
 WIDTHS = [(1, 3), (2, 70), (5, 20)]  # with numbers of filters
 
@@ -42,7 +43,7 @@ def given(size: int) -> tuple[nn.ModuleList, Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("compiled", [pytest.param(True, marks=needs_compiler), False])
-@pytest.mark.parametrize("size", [1, 4, 16, 25])
+@for_each("size", "1 4 16 25")
 def test_values_and_gradients_are_those_of_each_word_alone(size, compiled, monkeypatch):
     assert not compiled or windows.kernels() is not None
     if not compiled:

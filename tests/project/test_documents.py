@@ -25,7 +25,7 @@ INVENTED = ("tasks/chunking/", "conf/task/chunking.yaml", "conf/cluster/ours.yam
 
 
 def read(name: str) -> str:
-    return (ROOT / name).read_text(encoding="utf-8")
+    return (ROOT / name).read_text()
 
 
 def code(text: str) -> str:
@@ -69,7 +69,7 @@ def test_the_readme_is_read_in_five_minutes():
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_a_page_is_short_and_in_the_index(path):
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text()
     written = re.sub(r"<!-- generated: .*?<!-- /generated -->", "", text, flags=re.DOTALL)
     assert len(written.splitlines()) <= 250
     assert re.findall(r"^# .+", text)
@@ -79,7 +79,7 @@ def test_a_page_is_short_and_in_the_index(path):
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(path):
-    text = re.sub(r"^```\w*\n.*?^```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^```\w*\n.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
     wrong = []
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
         name, _, anchor = link.partition("#")
@@ -87,7 +87,7 @@ def test_links_lead_somewhere(path):
             continue
         target = (path.parent / name).resolve() if name else path
         there = target.exists() or str(target.relative_to(ROOT)) in LATER
-        if not there or (anchor and anchor not in anchors(target.read_text(encoding="utf-8"))):
+        if not there or (anchor and anchor not in anchors(target.read_text())):
             wrong.append(link)
     for name in re.findall(r"`((?:elmo_bench|system|tasks|tests|conf)/[\w./-]+\.\w+)`", text):
         there = any((ROOT / at / name).exists() for at in ("", "elmo_bench"))
@@ -101,7 +101,7 @@ def test_links_lead_somewhere(path):
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_targets_and_commands_that_a_page_names_exist(path):
-    shown = code(path.read_text(encoding="utf-8"))
+    shown = code(path.read_text())
     assert set(re.findall(r"\bmake ([a-z-]+)", shown)) <= targets()
     named = set(re.findall(r"(?:elmo-bench|-m elmo_bench) ([a-z][\w.]*)", shown))
     assert named <= set(COMMANDS)
@@ -117,7 +117,7 @@ def test_every_target_and_command_is_described():
 
 
 def test_every_variable_of_the_environment_is_described():
-    files = (path.read_text(encoding="utf-8") for path in (ROOT / "elmo_bench").rglob("*.py"))
+    files = (path.read_text() for path in (ROOT / "elmo_bench").rglob("*.py"))
     asked = {name for text in files for name in re.findall(r"environ\.get\(\s*\"([A-Z_]+)\"", text)}
     ours = {name for name in asked if not name.startswith(("SLURM", "MASTER", "WORLD", "LOCAL"))}
     assert {"ELMO_BENCH_KERNELS", "DATA_ROOT"} <= ours

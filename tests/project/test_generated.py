@@ -21,10 +21,11 @@ from elmo_bench.records import store
 from elmo_bench.system.places import RECORDED, ROOT
 from tests import simulate
 from tests.conftest import PATIENCE, clean_environment
+from tests.fakes import for_each
 
 pytestmark = pytest.mark.slow
 REMEDY = "make pages writes it again"
-PAGES = {path: path.read_text(encoding="utf-8") for path in generate.documents()}
+PAGES = {path: path.read_text() for path in generate.documents()}
 NAMES = sorted({found[2] for text in PAGES.values() for found in generate.BLOCK.finditer(text)})
 START = [sys.executable, "-P", str(ROOT / "elmo_bench" / "system" / "start.py"), "-m"]
 
@@ -65,7 +66,7 @@ def test_a_generated_block_is_current(name):
 
 
 def test_a_row_of_the_simulation_is_current():
-    assert simulate.row(simulate.CASES[0]) in (ROOT / "docs/statistics.md").read_text(encoding="utf-8"), REMEDY
+    assert simulate.row(simulate.CASES[0]) in (ROOT / "docs/statistics.md").read_text(), REMEDY
 
 
 def test_every_kind_of_block_is_used_and_every_mark_is_known():
@@ -80,17 +81,15 @@ def test_the_words_whose_layers_are_stored_are_counted():
 
 @pytest.mark.parametrize("path", pictures.files(), ids=lambda path: path.stem)
 def test_a_picture_is_current(path):
-    assert path.read_text(encoding="utf-8") == pictures.files()[path], REMEDY
+    assert path.read_text() == pictures.files()[path], REMEDY
 
 
 def test_the_cards_of_the_heads_are_current():
-    assert {path: path.read_text(encoding="utf-8") for path in blocks.cards()} == blocks.cards(), REMEDY
+    assert {path: path.read_text() for path in blocks.cards()} == blocks.cards(), REMEDY
 
 
 def test_the_notebook_is_the_tutorial():
-    assert tutorial.NOTEBOOK.read_text(encoding="utf-8") == tutorial.notebook(
-        tutorial.PAGE.read_text(encoding="utf-8")
-    ), REMEDY
+    assert tutorial.NOTEBOOK.read_text() == tutorial.notebook(tutorial.PAGE.read_text()), REMEDY
 
 
 def test_the_tutorial_prints_what_its_page_shows(tmp_path, monkeypatch):
@@ -105,14 +104,14 @@ def test_the_tutorial_prints_what_its_page_shows(tmp_path, monkeypatch):
     monkeypatch.setattr(tutorial, "PASSING", rf"{tutorial.PASSING}|.* not run again")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     shown = tutorial.executed(tmp_path, clean_environment() | {"IPYTHONDIR": str(tmp_path / "ipython")})
-    listed = cells(tutorial.PAGE.read_text(encoding="utf-8"))
+    listed = cells(tutorial.PAGE.read_text())
     assert len(listed) == len(shown) > 6
     assert any("image/svg+xml" in data for _, data in shown)
     wrong = [found for cell, (printed, _) in zip(listed, shown, strict=True) if (found := differs(cell, printed))]
     assert wrong == [], "\n".join(wrong)
 
 
-@pytest.mark.parametrize("name", ["python", "bilms"])
+@for_each("name", "python bilms")
 def test_the_snippets_of_a_page_run(name, tmp_path, monkeypatch):
     """One after another, in a folder with the biLM that they name, and with one epoch of training."""
     for file in ("options.json", "weights.hdf5"):
@@ -121,9 +120,7 @@ def test_the_snippets_of_a_page_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     train, own = elmo_bench.train, ["task.fit.epochs=1", "trainer=cpu", f"results_root={tmp_path / 'own'}"]
     monkeypatch.setattr(elmo_bench, "train", lambda task, given: train(task, [*given, *own]), raising=False)
-    snippets = re.findall(
-        r"^```python\n(.*?)^```", (ROOT / f"docs/{name}.md").read_text(encoding="utf-8"), re.DOTALL | re.M
-    )
+    snippets = re.findall(r"^```python\n(.*?)^```", (ROOT / f"docs/{name}.md").read_text(), re.DOTALL | re.M)
     assert snippets
     exec(compile("\n".join(snippets), name, "exec"), {})
 
@@ -143,5 +140,5 @@ def test_the_site_builds_without_a_warning(tmp_path):
         "docs/api": "UserError",
         "tasks/ner/index": "F1",
     }.items():
-        assert words in (tmp_path / "site" / f"{name}.html").read_text(encoding="utf-8")
+        assert words in (tmp_path / "site" / f"{name}.html").read_text()
     assert os.path.getsize(tmp_path / "site" / "search" / "search_index.json") > 1e5

@@ -26,11 +26,12 @@ from elmo_bench.configuration.composing import compose
 from elmo_bench.configuration.pages import scales
 from elmo_bench.system.places import CONF
 from tests.conftest import PATIENCE
+from tests.fakes import cases, for_each
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make on this machine")
 
 
@@ -54,7 +55,7 @@ def imports(*packages: str) -> dict[str, list[str]]:
     paths = {package: sorted((ROOT / package).rglob("*.py")) for package in packages}
     assert all(paths.values())
     names = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts) for found in paths.values() for path in found}
-    return {module: list(imported(path.read_text(encoding="utf8"), module)) for path, module in names.items()}
+    return {module: list(imported(path.read_text(), module)) for path, module in names.items()}
 
 
 def forbidden(module: str, name: str) -> bool:
@@ -67,14 +68,14 @@ def forbidden(module: str, name: str) -> bool:
 
 def test_json_is_written_in_one_place_which_refuses_what_is_not_finite():
     files = [path for top in ("elmo_bench", "tasks") for path in (ROOT / top).rglob("*.py")]
-    assert [path.name for path in files if "json.dump" in path.read_text(encoding="utf8")] == ["json_text.py"]
+    assert [path.name for path in files if "json.dump" in path.read_text()] == ["json_text.py"]
 
 
 def test_a_class_name_stands_for_one_thing():
     """But for the commands, which have the names that one types."""
     files = [path for top in ("elmo_bench", "tasks") for path in (ROOT / top).rglob("*.py")]
     files = [path for path in files if path.parent.name != "commands"]
-    nodes = (node for path in files for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))))
+    nodes = (node for path in files for node in ast.walk(ast.parse(path.read_text())))
     names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
     assert [name for name, number in names.items() if number > 1] == []
 
@@ -119,7 +120,7 @@ def test_the_root_of_the_package_holds_four_files_and_rooms():
     assert folders | {"task", "elmo_bench", "__main__"} == {*ORDER}
 
 
-@pytest.mark.parametrize("top", ["elmo_bench", "tasks", "tests", "conf", "docs/generate"])  # docs/: by its index
+@for_each("top", "elmo_bench tasks tests conf docs/generate")  # docs/: by its index
 def test_no_folder_has_more_files_than_one_sees_at_a_glance(top):
     listed = subprocess.run(["git", "ls-files", top], cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
     folders = Counter(str(Path(name).parent) for name in listed if (ROOT / name).exists())
@@ -138,7 +139,7 @@ def test_the_drawn_packages_import_what_the_code_imports():
 
 
 def test_no_import_runs_in_a_circle():
-    graph: dict[str, set[str]] = {}
+    graph = {}
     for one, other in arrows():
         graph.setdefault(one, set()).add(other)
     assert list(TopologicalSorter(graph).static_order())
@@ -158,12 +159,17 @@ def make(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def targets() -> set[str]:
-    rules = re.findall(r"^([a-z][a-z-]*):(?!=)", (ROOT / "Makefile").read_text(encoding="utf8"), re.MULTILINE)
+    rules = re.findall(r"^([a-z][a-z-]*):(?!=)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     return set(rules)
 
 
 @needs_make
-@pytest.mark.parametrize(("place", "typed"), [("here", []), ("local", []), ("slurm", ["on=slurm"])])
+@cases("""
+    place | typed
+    here  | []
+    local | []
+    slurm | ["on=slurm"]
+""")
 def test_a_sweep_runs_here_unless_another_place_is_named(place, typed):
     assert re.findall(r"on=\w+", make("-n", "sweep", "NAME=context", f"ON={place}").stdout) == typed
 
@@ -187,7 +193,7 @@ def test_make_says_in_one_line_what_is_not_there(arguments):
 
 
 def test_every_requirement_is_pinned_to_a_version_in_its_range():
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf8").splitlines()
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
     pins = {str(canonicalize_name(line.partition("==")[0])): line.partition("==")[2] for line in lines if "==" in line}
     wanted = requirements([PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()])
     assert len(wanted) > 15

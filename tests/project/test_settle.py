@@ -1,10 +1,9 @@
 """The rule for settings: the baseline's dev score chooses them, whatever ELMo gains."""
 
-import pytest
-
 import elmo_bench
 from elmo_bench.system import places
 from tests import settle
+from tests.fakes import cases
 from tests.records.test_records import fake
 
 
@@ -45,9 +44,12 @@ def test_the_baselines_dev_score_chooses_and_elmo_follows_without_a_further_chan
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("end", "allowed", "enough"), [([60.1, 60.1], 10, True), ([60.0, 60.3], 10, False), ([60.0, 60.3], 20, True)]
-)
+@cases("""
+    end          | allowed | enough
+    [60.1, 60.1] | 10      | true
+    [60.0, 60.3] | 10      | false
+    [60.0, 60.3] | 20      | true
+""")
 def test_neither_arm_may_gain_in_the_last_fifth_of_the_epochs_it_was_allowed(monkeypatch, end, allowed, enough):
     """A run that had stopped before has gained nothing in them."""
     trained(monkeypatch, {("baseline", None): LEVEL, ("elmo", None): [*LEVEL[:8], *end]}, allowed)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import PATIENCE
+from tests.fakes import cases, for_each
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [
@@ -43,7 +44,7 @@ ON_CLUSTER = shutil.which("sinfo") is not None and not subprocess.run(["sinfo", 
 def make_checkout(tmp_path: Path) -> Path:
     folder = tmp_path / "a checkout"
     (folder / ".ci").mkdir(parents=True)
-    for name in ("Makefile", ".ci/setup", "pyproject.toml", "constraints.txt"):
+    for name in "Makefile .ci/setup pyproject.toml constraints.txt".split():
         shutil.copy(ROOT / name, folder / name)
     (tmp_path / "python").write_text(STUB.replace("BASE", str(tmp_path / "python")))
     (tmp_path / "python").chmod(0o755)
@@ -261,16 +262,14 @@ def test_without_a_fitting_python_nothing_is_left(checkout):
     assert not (checkout / ".venv.lock").exists()
 
 
-@pytest.mark.parametrize(
-    ("given", "installs_them"),
-    [
-        (["SCALE=open"], True),
-        ([], False),
-        (["SCALE=paper"], False),
-        (["SCALE=open", "ARGS=recorded=true"], False),
-        (["SCALE=open", "VECTORS_ROOT=.."], False),
-    ],
-)
+@cases("""
+    given                                | installs_them
+    ["SCALE=open"]                       | true
+    []                                   | false
+    ["SCALE=paper"]                      | false
+    ["SCALE=open", "ARGS=recorded=true"] | false
+    ["SCALE=open", "VECTORS_ROOT=.."]    | false
+""")
 def test_the_pair_of_open_brings_its_word_vectors(checkout, given, installs_them):
     (checkout.parent / "glove.6B.50d.txt").touch()
     for target in ("reproduce", "sweep"):
@@ -278,7 +277,7 @@ def test_the_pair_of_open_brings_its_word_vectors(checkout, given, installs_them
         assert ("-e '.[glove]'" in done.stdout) is installs_them
 
 
-@pytest.mark.parametrize("given", ["task=sst5", "elmo.dropout=0.9", "SEED=3", "TASKS=srl", "DATAROOT=/x"])
+@for_each("given", "task=sst5 elmo.dropout=0.9 SEED=3 TASKS=srl DATAROOT=/x")
 def test_a_key_of_the_configuration_and_a_misspelt_variable_are_no_variables_of_make(checkout, given):
     done = subprocess.run(["make", "-n", "reproduce", given], cwd=checkout, capture_output=True, text=True, check=False)
     assert done.returncode == 2

@@ -31,39 +31,44 @@ from elmo_bench.running import run as running
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from tests import tiny_bert, tiny_bilm
+from tests.fakes import table
 from tests.project.test_documents import DOCUMENTS, ROOT
 from tests.project.test_layout import installed
 
 pytestmark = pytest.mark.slow
 HAS_TRANSFORMERS = importlib.util.find_spec("transformers") is not None
 
-# A pattern in a line, and what is typed in its place; {task} is the task of the line, else that of the page.
-PLACEHOLDERS = {
-    r"bilm\.path=FOLDER": "bilm.path=model",
-    r"/folder/of/the/model": "model",
-    r"vectors_root=FOLDER": "vectors_root=vectors",
-    r"\bFOLDER(/data)?\b": "data",
-    r"data_root=\.": "data_root=data",
-    r"/path/to/[\w./-]+": "given/{task}",
-    r"task\.data\.train=train\.id \.\.\.": "task.data.train=train.id task.data.dev=dev.id task.data.test=test.id",
-    r"task\.data\.(train|dev|test)=(my|train|dev|test)\.(?!id)[\w.]+": r"task.data.\1=data/files/{task}.\1",
-    r"(task\.data\.train=\S+) \.\.\.": r"\1 task.data.dev=data/files/{task}.dev task.data.test=data/files/{task}.test",
-    r"checkpoint=(CKPT|results\S+)": "task={task}",
-    r"gold=\S+ predictions=\S+": "gold=data/files/{task}.test predictions=data/answers/{task}",
-    r"input=(IN|in)\.jsonl": "input=in/{task}.jsonl",
-    r"input=test\.iob2": "input=data/files/{task}.test",
-    r"input=dev-v1\.1\.json": "input=data/squad/dev-v1.1.json",
-    r"trainer=gpu": "trainer=cpu",
-    r"device=cuda": "device=cpu",
-    r"^(make .*)\bTASK=all\b": r"\1TASK=ner",  # all tasks are typed without make
-    r"trainer\.devices=4": "trainer.devices=2",
-    r"(sweep=.*)task=all": r"\1task=ner",  # all tasks are typed with `reproduce`
-    r"\bfraction=0\.1,1": "fraction=0.1",
-    r"\bseed=1,2,3": "seed=1",  # further seeds are further points, which differ in nothing else
-    r"\bseeds=3": "seeds=1",
-    r"\bexperiment=mine": "experiment=example",
-    r"\btrain \+sweep=table2": "train seed=1 elmo={layers:last} +sweep=table2",  # one point of those of the sweep
-}
+# A pattern in a line, and what is typed in its place; {task} is the task of the line, else that of the page. All tasks
+# are typed with `reproduce` and without make. Further seeds are further points, which differ in nothing else; of the
+# points of a sweep one is typed.
+PLACEHOLDERS = dict(
+    table(r"""
+    bilm\.path=FOLDER                | bilm.path=model
+    /folder/of/the/model             | model
+    vectors_root=FOLDER              | vectors_root=vectors
+    \bFOLDER(/data)?\b               | data
+    data_root=\.                     | data_root=data
+    /path/to/[\w./-]+                | given/{task}
+    task\.data\.train=train\.id \.\.\. | task.data.train=train.id task.data.dev=dev.id task.data.test=test.id
+    task\.data\.(train|dev|test)=(my|train|dev|test)\.(?!id)[\w.]+ | task.data.\1=data/files/{task}.\1
+    (task\.data\.train=\S+) \.\.\.   | \1 task.data.dev=data/files/{task}.dev task.data.test=data/files/{task}.test
+    checkpoint=(CKPT|results\S+)     | task={task}
+    gold=\S+ predictions=\S+         | gold=data/files/{task}.test predictions=data/answers/{task}
+    input=(IN|in)\.jsonl             | input=in/{task}.jsonl
+    input=test\.iob2                 | input=data/files/{task}.test
+    input=dev-v1\.1\.json            | input=data/squad/dev-v1.1.json
+    trainer=gpu                      | trainer=cpu
+    device=cuda                      | device=cpu
+    ^(make .*)\bTASK=all\b           | \1TASK=ner
+    trainer\.devices=4               | trainer.devices=2
+    (sweep=.*)task=all               | \1task=ner
+    \bfraction=0\.1,1                | fraction=0.1
+    \bseed=1,2,3                     | seed=1
+    \bseeds=3                        | seeds=1
+    \bexperiment=mine                | experiment=example
+    \btrain \+sweep=table2           | train seed=1 elmo={layers:last} +sweep=table2
+""")
+)
 # By command: what is typed behind it.
 SHORTER = {
     "reproduce": ["run=false"],
@@ -74,19 +79,21 @@ SHORTER = {
     "analysis.pos": ["sentences=4"],
 }
 # A pattern in a line that is not typed: what has to be there, or what types it.
-ELSEWHERE = {
-    r"^make( +(setup|lint|format|wheels|pages|docs)\b.*| *(#.*)?)$": "sets up this checkout or writes into it",
-    r"^(REAL=\S+ |PREEMPTIONS=\S+ )?make (test|test-slurm|drill)\b": "a test itself",
-    r"^make data|elmo-bench data": "a network; tests/sources/test_data_command.py",
-    r"\b(pip|srun|wandb|hf) |ON=slurm|launcher=|sweeper=": "a network, a cluster or processes; tests/sweeps",
-    r"(make|elmo_bench|elmo-bench) (gpu|bench)|-m tests.gpu": "minutes; tests/gpu and tests/speed",
-    r"^(git|nvidia-\S+) |^\.venv/bin/pre-commit": "other programs",
-    r"chunking|<name>": "a task or a sweep of the reader's own; tests/benchmarks/test_new_task.py",
-    r"scale=paper\s*(#|$)|vectors_root=FOLDER {2,}task\.data": "the hub",
-    r"elmo-bench (export|export_head|publish)\b": "records of runs; tests/commands, reporting, trained",
-    r"elmo-bench demo\b": "a page that stays open; tests/commands/test_demo.py",
-    r"elmo-bench -sc|^(export|\.|eval) ": "the shell",
-}
+ELSEWHERE = dict(
+    table(r"""
+    ^make( +(setup|lint|format|wheels|pages|docs)\b.*| *(#.*)?)$ | sets up this checkout or writes into it
+    ^(REAL=\S+ |PREEMPTIONS=\S+ )?make (test|test-slurm|drill)\b | a test itself
+    ^make data|elmo-bench data              | a network; tests/sources/test_data_command.py
+    \b(pip|srun|wandb|hf) |ON=slurm|launcher=|sweeper= | a network, a cluster or processes; tests/sweeps
+    (make|elmo_bench|elmo-bench) (gpu|bench)|-m tests.gpu | minutes; tests/gpu and tests/speed
+    ^(git|nvidia-\S+) |^\.venv/bin/pre-commit | other programs
+    chunking|<name>                         | a task or a sweep of the reader's own; tests/benchmarks/test_new_task.py
+    scale=paper\s*(#|$)|vectors_root=FOLDER {2,}task\.data | the hub
+    elmo-bench (export|export_head|publish)\b | records of runs; tests/commands, reporting, trained
+    elmo-bench demo\b                       | a page that stays open; tests/commands/test_demo.py
+    elmo-bench -sc|^(export|\.|eval)\s      | the shell
+""")
+)
 
 
 class Line(NamedTuple):
@@ -98,7 +105,7 @@ class Line(NamedTuple):
 
 def lines(page: Path) -> list[Line]:
     """The lines of the blocks of shell of a page."""
-    text = page.read_text(encoding="utf-8")
+    text = page.read_text()
     blocks = re.findall(r"^ *```sh\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
     joined = [line.strip() for block in blocks for line in re.sub(r" *\\\n *", "  ", block).splitlines()]
     own = page.parent.name if page.parent.parent.name == "tasks" else "ner"
@@ -180,10 +187,10 @@ def reached(*_):
     raise Reached("composed and checked")
 
 
-SIZES = {
-    "lm": [600, 200, 200], "ner": [12, 8, 8], "srl": [12, 8, 8], "coref": [4, 2, 2], "snli": [12, 9, 9],
-    "squad": [4, 2, 2], "sst": [12, 10, 10], "names": 200, "invented": 2,
-}  # fmt: skip
+SIZES = json.loads("""
+{"lm": [600, 200, 200], "ner": [12, 8, 8], "srl": [12, 8, 8], "coref": [4, 2, 2], "snli": [12, 9, 9],
+ "squad": [4, 2, 2], "sst": [12, 10, 10], "names": 200, "invented": 2}
+""")
 # Dev and test, and train, of scale=open.
 OPEN = {
     "ner": ("ner_uner_resplit/resplit-{}.iob2",) * 2,

@@ -61,7 +61,7 @@ def test_the_settings_of_every_committed_record_follow_from_its_configuration(re
 
 def test_runs_on_the_same_data_have_the_same_clusters_of_examples(records):
     """Else two arms could not be compared example by example, and intervals would be too narrow."""
-    found: dict[tuple[str, ...], set[tuple[bytes, bytes, tuple[str, ...]]]] = {}
+    found = {}
     for path, record in records.items():
         for split, part in items.read(items.path_of(path)).items():
             of_data = found.setdefault((record.scale, record.task, record.data_sha256, split), set())
@@ -118,8 +118,8 @@ def test_the_committed_records_are_readable_and_the_report_is_theirs():
         made = page.Report(found, RESULTS)
         for name, text in made.files.items():
             if name in ("README.md", "report.json") or libraries_are_pinned():
-                assert (RESULTS / name).read_text(encoding="utf-8") == text, f"{name}: make report writes another"
-        readme = (places.ROOT / "README.md").read_text(encoding="utf-8")
+                assert (RESULTS / name).read_text() == text, f"{name}: make report writes another"
+        readme = (places.ROOT / "README.md").read_text()
         assert page.embedded(readme, made.overview) == readme
     text = "".join(map(store.dumps, found))
     assert "/root/" not in text

@@ -20,7 +20,7 @@ from elmo_bench.sweeps import local
 from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from tests.fakes import pages_of
+from tests.fakes import cases, pages_of
 from tests.records.test_records import fake, save
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("first_versions")]
@@ -35,11 +35,17 @@ def is_ignored(path: str) -> bool:
 
 
 @NEEDS_GIT
-@pytest.mark.parametrize(
-    "name",
-    ["runs/mini/ner/x.json", "runs/mini/ner/x.items.npz", "README.md", "report.html", "figures/gains.svg",
-     "bench.json", "work/mini/ner/x/last.ckpt", "wandb/offline-run-1-x/run-x.wandb"],
-)  # fmt: skip
+@cases("""
+    name
+    runs/mini/ner/x.json
+    runs/mini/ner/x.items.npz
+    README.md
+    report.html
+    figures/gains.svg
+    bench.json
+    work/mini/ner/x/last.ckpt
+    wandb/offline-run-1-x/run-x.wandb
+""")
 def test_git_ignores_what_a_user_makes_and_keeps_the_evidence(name):
     assert is_ignored(f"results/own/{name}")
     assert is_ignored(f"results/{name}") == name.startswith(("work/", "wandb/"))

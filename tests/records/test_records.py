@@ -17,10 +17,9 @@ from elmo_bench.reporting.report import MARKS, embedded, refresh
 from elmo_bench.reporting.section import show
 from elmo_bench.running import run
 from elmo_bench.system import machine
-from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import fingerprint
 from tests.damage import refusals
-from tests.fakes import pages_of
+from tests.fakes import pages_of, refuses
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("first_versions")]
 
@@ -88,7 +87,7 @@ def test_a_record_ends_with_the_checksum_of_its_text(tmp_path):
     assert last == f'"checksum": "{hashlib.sha256(text.encode()).hexdigest()}"'
     assert text == store.dumps(fake())
     path.write_text(text)
-    with pytest.raises(UserError, match=r"x\.json: not a record: it has no checksum; restore it"):
+    with refuses(r"x\.json: not a record: it has no checksum; restore it"):
         store.read(path)
 
 
@@ -115,7 +114,7 @@ def test_runs_of_one_group_must_have_the_same_metrics_and_layers(tmp_path):
     others: list[dict[str, Any]] = [{"metrics": {"dev": scores, "test": scores}}, {"gamma": {}, "layer_weights": {}}]
     for other in others:
         save(tmp_path, fake(seed=1), fake(seed=2, **other))
-        with pytest.raises(UserError, match=f"{fake(seed=1).run} and {fake(seed=2).run} .* other metrics or layers"):
+        with refuses(f"{fake(seed=1).run} and {fake(seed=2).run} .* other metrics or layers"):
             refresh(tmp_path)
 
 
@@ -200,7 +199,7 @@ def test_tables_replace_what_stands_between_the_marks(results):
     assert page.endswith(f"|\n\n{lacking}\n\n{last}\nafter\n")
     assert "old" not in page
     assert embedded(page, found) == page
-    with pytest.raises(UserError, match="lacks the markers"):
+    with refuses("lacks the markers"):
         embedded(f"{first} alone", found)
 
 

@@ -11,9 +11,9 @@ from elmo_bench.records import store
 from elmo_bench.records.record import RECORD, without_seed
 from elmo_bench.reporting import findings, report
 from elmo_bench.reporting.findings import evaluated
-from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import fingerprint
 from elmo_bench.system.storage.json_text import sealed
+from tests.fakes import cases, for_each, refuses
 from tests.records.test_records import at, fake, save
 
 pytestmark = pytest.mark.usefixtures("first_versions")
@@ -43,14 +43,14 @@ def test_a_record_of_another_folder_of_configuration_is_read(bench, monkeypatch)
     assert store.read(record.path).own_data == {"task.data.train": "dev.txt"}
 
 
-@pytest.mark.parametrize("link", [False, True])
+@for_each("link", "false true")
 @pytest.mark.parametrize("name", ["{} copy.json", "{}.1.json", "{} (conflict).json", "0123456789abcdef.json"])
 def test_a_copy_or_a_link_under_another_name_counts_once(tmp_path, capsys, name, link):
     save(tmp_path, ONE)
     other = at(tmp_path, ONE).with_name(name.format(ONE.run))
     other.symlink_to(at(tmp_path, ONE)) if link else shutil.copy(at(tmp_path, ONE), other)
     assert "the record of another place" in left_out(tmp_path, capsys)
-    with pytest.raises(UserError, match="another place"):
+    with refuses("another place"):
         store.read(other)
 
 
@@ -62,7 +62,7 @@ def test_hidden_files_of_a_file_system_are_no_records(tmp_path, capsys):
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("place", ["runs/mini/ner", "runs/open/srl"])
+@for_each("place", "runs/mini/ner runs/open/srl")
 def test_a_record_in_the_folder_of_another_scale_or_task_is_none_of_it(tmp_path, capsys, place):
     save(tmp_path, ONE)
     (tmp_path / place).mkdir(parents=True)
@@ -70,21 +70,21 @@ def test_a_record_in_the_folder_of_another_scale_or_task_is_none_of_it(tmp_path,
     assert "the record of another place" in left_out(tmp_path, capsys)
 
 
-OUTSIDE: list[dict[str, Any]] = [
-    {"run": "*/../../../victim"},
-    {"run": "0123456789ABCDEF"},
-    {"task": "../../.."},
-    {"task": "a\nb"},
-    {"scale": "/tmp"},
-    {"arm": "../../page"},
-    {"arm": "elmo+glove"},  # of earlier releases
-    {"arm": "baseline"},  # of a run with ELMo
-]
-
-
-@pytest.mark.parametrize("changes", OUTSIDE)
+@cases(r"""
+    changes
+    {"run": "*/../../../victim"}
+    {"run": "0123456789ABCDEF"}
+    {"task": "../../.."}
+    {"task": "a\nb"}
+    {"scale": "/tmp"}
+    {"arm": "../../page"}
+    {"arm": "elmo+glove"}
+    {"arm": "baseline"}
+""")
 def test_a_word_of_a_record_becomes_no_path(tmp_path, capsys, changes):
-    """Anyone can seal a record, and make its hashes those of its settings."""
+    """Anyone can seal a record, and make its hashes those of its settings. The last two are of earlier releases, and
+    of a run with ELMo.
+    """
     save(tmp_path, ONE)
     write(tmp_path, **changes)
     before = sorted(tmp_path.rglob("*"))
@@ -108,19 +108,27 @@ def test_a_record_of_another_seed_or_settings_than_its_hash_is_left_out(tmp_path
         assert "settings" in left_out(tmp_path, capsys)
 
 
-SHAPES: list[dict[str, Any]] = [
-    {"metrics": {"dev": {"f1": 1.0}}}, {"metrics": {"dev": {"f1": 1e300}, "test": {"f1": 1.0}}},
-    {"metrics": {"dev": {"x": 1.0}, "test": {"x": 1.0}}}, {"metrics": {"dev": {"f1": True}, "test": {"f1": 1.0}}},
-    {"variant": {"elmo": "x"}}, {"seed": "2"}, {"version": None}, {"epoch": 3}, {"epochs": 0}, {"layer_weights": {}},
-    {"layer_weights": {"input": [[0.1], [0.1, 0.2]]}}, {"layer_weights": {"input": [[], []]}},
-    {"gamma": {"input": [1.0]}}, {"history": {"epoch": [0, 1], "updates": [0, 2], "dev.f1": [1.0, 2.0]}},
-    {"history": {"epoch": [0, 1], "updates": [1, 2], "dev.f1": [1.0, None]}},
-    {"config": {"task": {"monitor": "f1"}, "elmo": {"where": "none"}, "scale": 3}}, {"machine": {}},
-    {"settings": {"seed": 2, "scale": "open", "task": {}}},
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("changes", SHAPES)
+@cases("""
+    changes
+    {"metrics": {"dev": {"f1": 1.0}}}
+    {"metrics": {"dev": {"f1": 1e300}, "test": {"f1": 1.0}}}
+    {"metrics": {"dev": {"x": 1.0}, "test": {"x": 1.0}}}
+    {"metrics": {"dev": {"f1": true}, "test": {"f1": 1.0}}}
+    {"variant": {"elmo": "x"}}
+    {"seed": "2"}
+    {"version": null}
+    {"epoch": 3}
+    {"epochs": 0}
+    {"layer_weights": {}}
+    {"layer_weights": {"input": [[0.1], [0.1, 0.2]]}}
+    {"layer_weights": {"input": [[], []]}}
+    {"gamma": {"input": [1.0]}}
+    {"history": {"epoch": [0, 1], "updates": [0, 2], "dev.f1": [1.0, 2.0]}}
+    {"history": {"epoch": [0, 1], "updates": [1, 2], "dev.f1": [1.0, null]}}
+    {"config": {"task": {"monitor": "f1"}, "elmo": {"where": "none"}, "scale": 3}}
+    {"machine": {}}
+    {"settings": {"seed": 2, "scale": "open", "task": {}}}
+""")
 def test_a_sealed_record_of_another_shape_is_left_out_and_the_report_is_written(tmp_path, capsys, changes):
     save(tmp_path, ONE)
     write(tmp_path, **changes)

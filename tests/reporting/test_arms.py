@@ -57,7 +57,7 @@ def squad(folder: Path) -> list[str]:
 
 
 DATA = {"ner": ner, "squad": squad}
-WORDS = ["Ida", "ida", "Bell", "bell", "sang", "in", "Roma", "roma", "well", "was", "she", ".", "rain", "where", "far"]
+WORDS = "Ida ida Bell bell sang in Roma roma well was she . rain where far".split()
 
 
 @pytest.mark.usefixtures("one_thread")
@@ -99,18 +99,18 @@ def test_the_papers_own_files_fill_the_rows_of_their_tasks(tmp_path, monkeypatch
 # Labels.
 
 
-ELSEWHERE = ["task.data.folder=/a/b", "data_root=/c", "vectors_root=/d", "cache_root=/e", "models_root=/f"]
+ELSEWHERE = "task.data.folder=/a/b data_root=/c vectors_root=/d cache_root=/e models_root=/f".split()
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    "given, expected",
     [
         (["scale=paper", *ELSEWHERE], "+ELMo (input)"),
         (["scale=paper", "vectors=glove.6B.50d", *ELSEWHERE], "+ELMo (input; glove.6B.50d vectors)"),
         (["scale=paper", "vectors=glove.6B.50d", "elmo.where=none"], "baseline (glove.6B.50d vectors)"),
         (["scale=paper", "vectors=page", "task.words.path=/x/mine.txt"], "+ELMo (input; mine.txt vectors)"),
         (
-            ["scale=open", "data_root=/c", "bilm=transformers", "bilm.path=/x/bert-tiny"],
+            "scale=open data_root=/c bilm=transformers bilm.path=/x/bert-tiny".split(),
             "+ELMo (input; biLM bert-tiny)",
         ),
     ],

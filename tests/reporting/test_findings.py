@@ -11,20 +11,21 @@ from elmo_bench.reporting import findings
 from elmo_bench.reporting.findings import OPEN, Evaluated, FindingRow, evaluated, glance, verdict
 from elmo_bench.reporting.gains import by_scale
 from elmo_bench.reporting.section import Number
+from tests.fakes import cases, for_each, table
 from tests.records.test_records import fake
 
 pytestmark = pytest.mark.usefixtures("first_versions")
 
-COLUMNS = [
-    Column(title="baseline", of={"arm": "baseline"}),
-    Column(title="page", of={"arm": "elmo"}),
-    Column(title="input", of={"elmo.where": "input"}),
-    Column(title="both", of={"elmo.where": "both"}),
-    Column(title="output", of={"elmo.where": "output"}),
-    Column(title="γ", of={"elmo.gamma": True}),
-    Column(title="no γ", of={"elmo.gamma": False}),
-    Column(title="tuned", of={"bilm": "tuned"}),
-]
+COLUMNS = [Column(title=title, of=of) for title, of in table("""
+    baseline | {"arm": "baseline"}
+    page     | {"arm": "elmo"}
+    input    | {"elmo.where": "input"}
+    both     | {"elmo.where": "both"}
+    output   | {"elmo.where": "output"}
+    γ        | {"elmo.gamma": true}
+    no γ     | {"elmo.gamma": false}
+    tuned    | {"bilm": "tuned"}
+""")]  # fmt: skip
 
 
 def run(where, seed, f1, **more):
@@ -57,14 +58,14 @@ def row(monkeypatch, records, more, less=None, **finding):
     return said
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "region", "said"),
-    [
-        (0.1, 2, (0, float("inf")), "shown"), (-0.1, 2, (0, float("inf")), "not shown"),
-        (-2, -0.1, (0, float("inf")), "contradicted"),
-        (-0.5, 0.5, (-1, 1), "shown"), (1.1, 1.5, (-1, 1), "contradicted"),
-    ],
-)  # fmt: skip
+@cases("""
+    low  | high | region        | said
+    0.1  | 2    | [0, Infinity] | shown
+    -0.1 | 2    | [0, Infinity] | not shown
+    -2   | -0.1 | [0, Infinity] | contradicted
+    -0.5 | 0.5  | [-1, 1]       | shown
+    1.1  | 1.5  | [-1, 1]       | contradicted
+""")
 def test_the_rule(low, high, region, said):
     assert verdict(low, high, region) == said
 
@@ -178,14 +179,12 @@ def test_the_verdicts_of_a_page_are_corrected_as_a_family():
     assert findings.families([of_rows(FindingRow("sst5", None, None, "not tested"))], []) == ""
 
 
-@pytest.mark.parametrize(
-    ("error", "region", "said"),
-    [
-        (1.0, (0, None), "these runs show a true difference of 2.9 points four times out of five"),
-        (1.0, (None, 0.3), "these runs show a true difference of 2.9 points from 0.3 four times out of five"),
-        (0.4, (-1, 1), "these runs show a true difference of 0 points in 34 % of cases"),
-    ],
-)
+@cases("""
+    error | region      | said
+    1.0 | [0, null]   | these runs show a true difference of 2.9 points four times out of five
+    1.0 | [null, 0.3] | these runs show a true difference of 2.9 points from 0.3 four times out of five
+    0.4 | [-1, 1]     | these runs show a true difference of 0 points in 34 % of cases
+""")
 def test_a_row_that_is_not_shown_says_what_such_runs_could_show(error, region, said):
     """Student's t with 20 degrees of freedom: 2.94 by the noncentral one; between bounds by integration."""
     finding = Finding(finding="It helps", where="section 9", region=list(region))
@@ -194,7 +193,7 @@ def test_a_row_that_is_not_shown_says_what_such_runs_could_show(error, region, s
 
 
 @pytest.mark.parametrize(
-    ("weights", "said"),
+    "weights, said",
     [
         ([0.2, 0.8], ("not shown", pytest.approx(0.6), "no interval: the seeds do not differ; one biLM")),
         ([1.0], ("not tested", None, "one layer")),
@@ -286,7 +285,7 @@ def test_each_task_has_a_row_of_its_own(monkeypatch):
     assert (other.task, other.verdict) == ("sst5", "not tested")
 
 
-@pytest.mark.parametrize("scale", ["mini", "open", "paper"])
+@for_each("scale", "mini open paper")
 def test_every_finding_of_the_pages_is_evaluated_and_has_a_line_for_the_tasks_of_which_the_paper_states_it(scale):
     found = evaluated([], scale, [])
     assert len(found) > 20

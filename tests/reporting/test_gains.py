@@ -17,7 +17,7 @@ from elmo_bench.reporting.findings import OPEN, verdict
 from elmo_bench.reporting.gains import Comparison, Gain, Group, Outcome, gain, holm, of_models, shown_by
 from elmo_bench.reporting.intervals import LEVEL, Spread, pool
 from elmo_bench.reporting.section import Number, Section
-from elmo_bench.system.errors import UserError
+from tests.fakes import cases, for_each, refuses
 from tests.records.test_records import at, fake
 from tests.simulate import Case, rates
 
@@ -89,7 +89,7 @@ def test_a_metric_that_takes_numbers_alone_is_asked_for_one_resample_after_the_o
 # Intervals.
 
 
-@pytest.mark.parametrize("degrees", [1.7, 4, 300])
+@for_each("degrees", "1.7 4 300")
 def test_interval_and_p_are_students(degrees):
     spread = Spread(1.5, degrees)
     assert spread.around(2.0) == pytest.approx(stats.t.interval(0.95, degrees, 2.0, 1.5))
@@ -114,7 +114,13 @@ def test_p_is_small_exactly_where_the_interval_lies_on_one_side_of_every_bound(b
     assert len(seen) == 3
 
 
-@pytest.mark.parametrize(("seeds", "clusters"), [(3, 10), (5, 10), (3, 200), (5, 200)])
+@cases("""
+    seeds | clusters
+    3     | 10
+    5     | 10
+    3     | 200
+    5     | 200
+""")
 def test_in_simulation_intervals_cover_and_show_nothing_that_is_not_there(seeds, clusters):
     """A small part of `tests.simulate`."""
     case = Case("", (seeds, seeds), clusters)
@@ -255,7 +261,7 @@ def test_items_of_another_version_of_the_metric_are_left_out(tmp_path, pair):
 def test_a_damaged_file_of_items_is_named(pair):
     path = items.path_of(pair[0].first.path)
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(UserError, match=r"items\.npz: not a readable file of per-example results"):
+    with refuses(r"items\.npz: not a readable file of per-example results"):
         gain(*pair)
 
 

@@ -23,7 +23,7 @@ def names(*records):
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "told"),
+    "one, other, told",
     [
         ({"bilm": {"weights": f"sha256:{MINE}"}}, {"bilm": {"weights": f"sha256:{OTHER}"}},
          ("bilm.weights=cccccccc", "bilm.weights=d5d5d5d5")),
@@ -84,7 +84,7 @@ def one_cell(seed=1, sha256=MINE, data_sha256=MINE, **more):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("other", "mark", "group"),
+    "other, mark, group",
     [({"sha256": OTHER}, "biLM d5d5d5d5", None), ({"data_sha256": OTHER}, "data d5d5d5d5", "another")],
 )
 def test_records_that_claim_one_cell_have_a_row_each(other, mark, group):

@@ -13,6 +13,7 @@ import yaml
 from scipy import stats
 
 from elmo_bench.system.places import CONF, RECORDED
+from tests.fakes import for_each
 
 pytestmark = pytest.mark.slow
 F1 = ("muc", "b3", "ceafe")
@@ -209,7 +210,7 @@ def rows(scale):
                 yield finding, cells[0], runs, value, ends, cells[4]
 
 
-@pytest.mark.parametrize("scale", ["open", "mini"])
+@for_each("scale", "open mini")
 def test_every_row_with_an_interval_follows_from_its_runs(scale):
     known, seen = findings(), set()
     for words, task, runs, value, ends, p in rows(scale):

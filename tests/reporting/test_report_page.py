@@ -17,6 +17,7 @@ from elmo_bench.reporting import charts, report, sweep_tables
 from elmo_bench.reporting.gains import by_scale, compared
 from elmo_bench.reporting.intervals import Spread
 from tests.conftest import PATIENCE, ROOT
+from tests.fakes import cases
 from tests.records.test_records import fake, save
 from tests.reporting.test_findings import learned
 
@@ -45,7 +46,7 @@ def records(folder):
 
 @pytest.fixture
 def page(folder):
-    return (folder / "report.html").read_text(encoding="utf-8")
+    return (folder / "report.html").read_text()
 
 
 def part(share, where, seed, f1):
@@ -100,7 +101,7 @@ def test_the_page_is_no_wider_than_the_screen(tmp_path):
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if browser is None:
         pytest.skip("no chromium or google-chrome on the PATH: the page's width is not measured")
-    page = (ROOT / "results/report.html").read_text(encoding="utf-8")
+    page = (ROOT / "results/report.html").read_text()
     (tmp_path / "measure.html").write_text(MEASURE.format(WIDTHS, json.dumps(page).replace("</", "<\\/")))
     flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile", "--dump-dom"]
     command = [browser, *flags, "--virtual-time-budget=20000", (tmp_path / "measure.html").as_uri()]
@@ -136,22 +137,25 @@ def test_every_row_names_its_runs_and_every_link_leads_somewhere(folder, page):
     assert [name for name in files if not (folder / name).is_file()] == []
     assert len([name for name in files if name.startswith("runs/")]) == 8
     assert f'<a href="runs/open/ner/{fake("none", 2).run}.json">seed 2: 86.00</a>' in page
-    chapters = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    for name in ("answer", "gains", "scores", "cost"):
+    chapters = json.loads((folder / "report.json").read_text())
+    for name in "answer gains scores cost".split():
         assert chapters[name]["tables"]
-        for table in chapters[name]["tables"]:
-            for row in table["rows"]:
+        for shown in chapters[name]["tables"]:
+            for row in shown["rows"]:
                 assert any(cell["runs"] for cell in row if isinstance(cell, dict)), (name, row)
 
 
 # The parts.
 
 
-@pytest.mark.parametrize(
-    ("seeds", "mean", "error", "said"),
-    [((3, 3), 1, 0.1, "clear"), ((3, 3), 1, 1, "not shown"), ((3, 3), -1, 0.1, "worse"),
-     ((1, 3), 1, 0.1, "one seed"), ((3, 3), 1, None, "no interval")],
-)  # fmt: skip
+@cases("""
+    seeds  | mean | error | said
+    [3, 3] | 1  | 0.1  | clear
+    [3, 3] | 1  | 1    | not shown
+    [3, 3] | -1 | 0.1  | worse
+    [1, 3] | 1  | 0.1  | one seed
+    [3, 3] | 1  | null | no interval
+""")
 def test_how_sure_a_gain_is(records, seeds, mean, error, said):
     gain = by_scale(records)["open"][0].main.test
     spread = error and Spread(error, 9)
@@ -199,7 +203,7 @@ def test_seeds_that_stopped_early_leave_the_band_to_the_others():
 
 
 @pytest.mark.parametrize(
-    ("others", "none", "small", "large"), [([0.5] * 2, (0.34, 0.66), 0.33, 0.67), ([0.2] * 6, (0.15, 0.28), 0.14, 0.29)]
+    "others, none, small, large", [([0.5] * 2, (0.34, 0.66), 0.33, 0.67), ([0.2] * 6, (0.15, 0.28), 0.14, 0.29)]
 )
 def test_figure_2_marks_weights_far_from_an_even_share(others, none, small, large):
     """Of three layers and of seven, whose even share is 0.143."""

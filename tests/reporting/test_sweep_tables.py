@@ -12,7 +12,7 @@ from elmo_bench.reporting.gains import by_scale
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.sweep_tables import content, sections
 from elmo_bench.sweeps.request import SweepRequest, points, setting
-from elmo_bench.system.errors import UserError
+from tests.fakes import cases, refuses
 from tests.records.test_records import fake
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("first_versions")]
@@ -129,37 +129,33 @@ def test_a_setting_that_replaces_the_sweeps_own_has_a_column():
     assert bilm[1:] == ("no context", "ELMo", "bilm=mine")
 
 
-@pytest.mark.parametrize(
-    ("sweep", "changes", "heads"),
-    [
-        ("table1", "arm=elmo", {"previous best": "91.93 ± 0.19", "+ ELMo": "92.22 ± 0.10"}),
-        ("table1", "arm=baseline", {"previous best": "91.93 ± 0.19", "baseline": "90.15"}),
-        ("table3", "elmo.where=input,output", {"input only": "88.9", "output only": "88.7"}),
-        ("table3", "arm=baseline", {"baseline": ""}),
-        ("table2", "elmo={layers:last}", {"last layer only": "89.1"}),
-    ],
-)
+@cases("""
+    sweep  | changes                 | heads
+    table1 | arm=elmo                | {"previous best": "91.93 ± 0.19", "+ ELMo": "92.22 ± 0.10"}
+    table1 | arm=baseline            | {"previous best": "91.93 ± 0.19", "baseline": "90.15"}
+    table3 | elmo.where=input,output | {"input only": "88.9", "output only": "88.7"}
+    table3 | arm=baseline            | {"baseline": ""}
+    table2 | elmo={layers:last}      | {"last layer only": "89.1"}
+""")
 def test_the_papers_figures_stay_with_their_columns_and_no_column_of_elmo_shows_a_baseline(sweep, changes, heads):
     task = "ner" if sweep == "table1" else "snli"
     header, theirs, _ = rows(SweepRequest(sweep, [task], seeds=1, overrides=[changes]), made(none=[60.0]))
     assert dict(zip(header[2:], theirs[2:], strict=True)) == heads
 
 
-@pytest.mark.parametrize(
-    ("sweep", "changes", "there"),
-    [
-        ("figure1", "fraction=0.1,1.0", [("baseline", "missing", "61.00 (1)"), ("+ ELMo", "missing", "71.00 (1)")]),
-        ("vectors", "vectors=random,text", [("random vectors", "missing", "missing"), ("text vectors", "60.00 (1)")]),
-        ("table1", "callbacks=lr_monitor", [("", "60.00 (1)", "70.00 (1)")]),
-        ("table1", "elmo.dropout=0.2", [("", "60.00 (1)", "missing")]),
-    ],
-)
+@cases("""
+    sweep   | changes              | there
+    figure1 | fraction=0.1,1.0     | [["baseline", "missing", "61.00 (1)"], ["+ ELMo", "missing", "71.00 (1)"]]
+    vectors | vectors=random,text  | [["random vectors", "missing", "missing"], ["text vectors", "60.00 (1)"]]
+    table1  | callbacks=lr_monitor | [["", "60.00 (1)", "70.00 (1)"]]
+    table1  | elmo.dropout=0.2     | [["", "60.00 (1)", "missing"]]
+""")
 def test_cells_have_the_runs_that_the_typed_values_make(sweep, changes, there):
     found = rows(SweepRequest(sweep, ["ner"], seeds=1, overrides=[changes]), made(none=[60.0], input=[70.0]))[1:]
     if sweep == "table1":
-        found = [("", *row[3:5]) for row in found if row[1] != "the paper"]
+        found = [["", *row[3:5]] for row in found if row[1] != "the paper"]
     else:
-        found = [row[1:] for row in found]
+        found = [list(row[1:]) for row in found]
     assert [row[: len(each)] for row, each in zip(found, there, strict=True)] == there
 
 
@@ -196,39 +192,32 @@ def test_the_cells_of_a_table_are_the_settings_of_its_sweep(sweep):
     assert all(each in found for each in cells)
 
 
-@pytest.mark.parametrize(
-    ("column", "said"),
-    [
-        ("of: {elmo.lamda: 1.0}", "no run of the sweep has elmo.lamda=1.0; its runs have: baseline, elmo.lambda=1.0"),
-        ("gain: [baseline, b]", r"'x': gain=\[baseline, b\]: the titles of two columns with runs are needed"),
-    ],
-)
+@cases(r"""
+    column                | said
+    of: {elmo.lamda: 1.0} | no run of the sweep has elmo.lamda=1.0; its runs have: baseline, elmo.lambda=1.0
+    gain: [baseline, b]   | 'x': gain=\[baseline, b\]: the titles of two columns with runs are needed
+""")
 def test_a_column_without_runs_of_the_sweep_is_one_line(column, said, bench):
     made = f"[{{title: baseline, of: {{arm: baseline}}}}, {{title: x, {column}}}]"
     params = "{elmo: '{where:none},{lambda:1.0}', seed: '1'}"
     text = f"# @package _global_\nhydra: {{sweeper: {{params: {params}}}}}\ntable: {{columns: {made}}}\n"
     (bench.conf / "sweep" / "mine.yaml").write_text(text)
-    with pytest.raises(UserError, match=f"mine.yaml: .*{said}"):
+    with refuses(f"mine.yaml: .*{said}"):
         SweepRequest("mine", ["ner"]).check()
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("{}task: {{fit: {{epochs: 1}}}}", "task: a setting that all runs have is part of a sweep, too"),
-        ("{}defaults: [{{override /vectors: random}}]", "override /vectors: a setting that all runs have"),
-        ("table: {{}}", "the first line must be `# @package _global_`"),
-        ("{}table: {{split: tset}}", "table.split=tset: should be 'dev' or 'test'; did you mean test"),
-        ("{}hydra: {{sweeper: {{params: {{seed: [1, 2]}}}}}}", "seed: several values are written .* seed: 1,2"),
-        (
-            "{}hydra: {{sweeper: {{params: {{task.data.train: 'a,b'}}}}}}",
-            "task.data.train: a table does not tell files",
-        ),
-    ],
-)
+@cases("""
+    text | said
+    {}task: {{fit: {{epochs: 1}}}} | task: a setting that all runs have is part of a sweep, too
+    {}defaults: [{{override /vectors: random}}] | override /vectors: a setting that all runs have
+    table: {{}} | the first line must be `# @package _global_`
+    {}table: {{split: tset}} | table.split=tset: should be 'dev' or 'test'; did you mean test
+    {}hydra: {{sweeper: {{params: {{seed: [1, 2]}}}}}} | seed: several values are written .* seed: 1,2
+    {}hydra: {{sweeper: {{params: {{task.data.train: 'a,b'}}}}}} | task.data.train: a table does not tell files
+""")
 def test_a_page_whose_table_would_show_other_runs_than_its_own_is_one_line(text, said, bench):
     (bench.conf / "sweep" / "mine.yaml").write_text(text.format("# @package _global_\n") + "\n")
-    with pytest.raises(UserError, match=f"mine.yaml: {said}"):
+    with refuses(f"mine.yaml: {said}"):
         SweepRequest("mine", ["ner"]).check()
 
 
@@ -252,12 +241,12 @@ def test_a_sweep_without_a_table_has_a_column_for_each_setting_and_a_wrong_block
         "elmo.where=input",
     )
     path.write_text(head + "table: {colums: []}\n")
-    with pytest.raises(UserError, match=r"mine.yaml: table.colums: there is no such key; did you mean columns"):
+    with refuses(r"mine.yaml: table.colums: there is no such key; did you mean columns"):
         pages.table("mine")
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    "wrong, said",
     [
         ("more: b", "b: choose from a"),
         ("more: [a, a]", "a: the table has no rows"),
@@ -274,10 +263,10 @@ def test_a_wrong_value_of_a_finding_is_one_line_that_names_it(wrong, said, bench
     finding = f"findings: [{yaml.safe_dump(right | yaml.safe_load(wrong), default_flow_style=True).strip()}]"
     path = bench.conf / "sweep" / "mine.yaml"
     path.write_text(f"# @package _global_\ntable: {{columns: [{{title: a, of: {{}}}}], {finding}}}\n")
-    with pytest.raises(UserError, match=f"mine.yaml: table.*({said})"):
+    with refuses(f"mine.yaml: table.*({said})"):
         pages.table("mine")
     (bench.conf / "analysis" / "mine.yaml").write_text(finding)  # of a study, which has no columns
-    with pytest.raises(UserError, match="mine.yaml: findings"):
+    with refuses("mine.yaml: findings"):
         pages.study_findings()
 
 
@@ -297,16 +286,18 @@ def test_a_run_fits_what_it_has_and_not_what_it_changes_besides():
     assert not fits(tuned, {"bilm": "mini"})  # the scale's own
 
 
-@pytest.mark.parametrize(
-    ("where", "variant", "table"),
-    [
-        ("none", {}, "table1"), ("both", {}, "table3"), ("input", {"elmo.layers": "last"}, "table2"),
-        ("input", {"fraction": 0.3}, "figure1"), ("input", {"vectors": "random"}, "vectors"),
-        ("input", {"bilm": "minilm"}, "sources"), ("input", {"bilm": "mine"}, "table1"),
-        ("input", {"bilm.seed": 2}, "variance"),
-        ("input", {"elmo.dropout": 0.1}, "others"),
-    ],
-)  # fmt: skip
+@cases("""
+    where | variant                 | table
+    none  | {}                      | table1
+    both  | {}                      | table3
+    input | {"elmo.layers": "last"} | table2
+    input | {"fraction": 0.3}       | figure1
+    input | {"vectors": "random"}   | vectors
+    input | {"bilm": "minilm"}      | sources
+    input | {"bilm": "mine"}        | table1
+    input | {"bilm.seed": 2}        | variance
+    input | {"elmo.dropout": 0.1}   | others
+""")
 def test_a_run_stands_in_the_first_table_that_has_it(where, variant, table):
     (run,) = made("ner", variant, **{where: [1.0]})
     assert table_of(run) == table

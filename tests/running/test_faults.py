@@ -20,7 +20,7 @@ from elmo_bench.records import items, store
 from elmo_bench.running import unfinished
 from elmo_bench.running.blocks import check_blocks, rehearse
 from elmo_bench.running.module import BenchModule
-from elmo_bench.system.errors import UserError, explained, ran_out
+from elmo_bench.system.errors import explained, ran_out
 from elmo_bench.system.storage.integrity import save_checkpoint
 from elmo_bench.system.terminal import console
 from elmo_bench.trained import prediction
@@ -28,6 +28,7 @@ from tests import toy
 from tests.command import Fork, forked_ranks
 from tests.conftest import clean_environment
 from tests.damage import refusals
+from tests.fakes import cases, for_each, refuses
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +62,7 @@ def without_a_gradient(head, loss):
 
 
 @pytest.mark.parametrize(
-    ("change", "what", "clip"),
+    "change, what, clip",
     [
         (without_a_number, "loss is nan", "norm"),
         (without_a_gradient, "gradient is nan", "norm"),
@@ -71,7 +72,7 @@ def without_a_gradient(head, loss):
 def test_a_loss_or_gradient_that_is_no_number_ends_the_run(bench, monkeypatch, change, what, clip):
     at_step(monkeypatch, 7, change)  # the second batch of the second epoch
     message = rf"epoch 2, batch 2: the {what} at learning rate 0\.01; .*last\.ckpt are of the 1 before.*optimizer\.lr"
-    with pytest.raises(UserError, match=message):
+    with refuses(message):
         bench.train(*INDEFINITE, f"task.clip.by={clip}")
     assert not list(bench.results.rglob("runs/*/*/*.json"))
     (best,) = bench.results.rglob("best.ckpt")
@@ -82,7 +83,7 @@ def test_a_loss_or_gradient_that_is_no_number_ends_the_run(bench, monkeypatch, c
 
 def test_the_first_epoch_leaves_no_checkpoint(bench, monkeypatch):
     at_step(monkeypatch, 1, without_a_number)
-    with pytest.raises(UserError, match="epoch 1, batch 1: the loss is nan"):
+    with refuses("epoch 1, batch 1: the loss is nan"):
         bench.train(*INDEFINITE)
     assert not list(bench.results.rglob("*.ckpt"))
 
@@ -92,14 +93,14 @@ def test_weights_that_the_last_update_broke_are_not_scored(bench, monkeypatch):
         module.head.hidden.weight.data.fill_(float("inf"))
 
     monkeypatch.setattr(BenchModule, "on_train_batch_end", broken)
-    with pytest.raises(UserError, match="epoch 1, batch 1: the weight is nan"):
+    with refuses("epoch 1, batch 1: the weight is nan"):
         bench.train(*INDEFINITE, "trainer.limit_batches=1")
     assert not list(bench.results.rglob("*.ckpt"))
 
 
 def test_a_metric_that_is_no_number_is_not_recorded(bench, monkeypatch):
     monkeypatch.setattr(toy.ToyMetric, "from_totals", staticmethod(lambda _: {"accuracy": float("nan")}))
-    with pytest.raises(UserError, match="dev/accuracy is nan"):
+    with refuses("dev/accuracy is nan"):
         bench.train(*INDEFINITE)
     assert not list(bench.results.rglob("*.json"))
 
@@ -108,7 +109,7 @@ def test_all_devices_stop_where_one_has_no_number(bench, monkeypatch):
     """The loss of the second device is finite; the gradients are those of both."""
     forked_ranks(monkeypatch)
     at_step(monkeypatch, 2, lambda head, loss: loss if distributed.get_rank() else without_a_number(head, loss))
-    with pytest.raises(UserError, match="epoch 1, batch 2: the gradient is nan"):
+    with refuses("epoch 1, batch 2: the gradient is nan"):
         bench.train("trainer.devices=2", *INDEFINITE)
     assert not list(bench.results.rglob("*.ckpt"))
 
@@ -130,14 +131,18 @@ def test_memory_that_runs_out_is_one_line(error):
     assert ran_out(error)
     assert "out of memory" in str(console.explain(error))
     with (
-        pytest.raises(UserError, match="out of memory while reading 5 rows; read fewer"),
+        refuses("out of memory while reading 5 rows; read fewer"),
         explained(lambda: "reading 5 rows", "read fewer"),
     ):
         raise error
     assert not ran_out(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
 
 
-@pytest.mark.parametrize(("training", "stage"), [(True, "training on"), (False, "scoring")])
+@cases("""
+    training | stage
+    true     | training on
+    false    | scoring
+""")
 def test_a_run_without_memory_says_how_large_its_batch_was(bench, monkeypatch, training, stage):
     forward = toy.ToyHead.forward
 
@@ -148,7 +153,7 @@ def test_a_run_without_memory_says_how_large_its_batch_was(bench, monkeypatch, t
 
     monkeypatch.setattr(toy.ToyHead, "forward", full)
     message = rf"out of memory while {stage} 8 rows, \d+ tokens \(\d+ with padding\); lower task\.batch\.batch_size"
-    with pytest.raises(UserError, match=message):
+    with refuses(message):
         bench.train(*INDEFINITE)
     assert not list(bench.results.rglob("*.ckpt"))
 
@@ -185,7 +190,7 @@ def stopped(bench, shared_bench, died):
     return Path(shutil.copytree(died, bench.results / died.relative_to(shared_bench.results)))
 
 
-@pytest.mark.parametrize("name", ["last.ckpt", "best.ckpt"])
+@for_each("name", "last.ckpt best.ckpt")
 def test_no_damage_to_an_unfinished_run_passes(died, name):
     path = died / name
     said = refusals(path, lambda: read(died), 60, cuts(path))
@@ -213,7 +218,7 @@ def read(folder):
 def test_a_damaged_run_ends_in_one_line_and_force_starts_it_again(bench, stopped):
     kept = (stopped / "best.ckpt").read_bytes()
     (stopped / "best.ckpt").write_bytes(kept[:-300])
-    with pytest.raises(UserError, match=r"best\.ckpt: damaged.*start the run again with force=true"):
+    with refuses(r"best\.ckpt: damaged.*start the run again with force=true"):
         bench.train(*INDEFINITE)
     (stopped / "csv" / "version_0" / "metrics.csv").write_bytes(b"\xff\x00 no metrics")
     assert bench.train(*INDEFINITE, "force=true").epochs == 3
@@ -236,13 +241,13 @@ def test_a_checkpoint_of_another_run_is_refused(bench, stopped):
     other = bench.died(*INDEFINITE, "seed=2")
     for name, message in (("best.ckpt", "not the checkpoint of this run"), ("last.ckpt", "of another run")):
         shutil.copy(other / name, stopped / name)
-        with pytest.raises(UserError, match=rf"{name}.*{message}"):
+        with refuses(rf"{name}.*{message}"):
             bench.train(*INDEFINITE)
     assert not list(bench.results.rglob("runs/*/*/*.json"))
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "message"),
+    "key, value, message",
     [
         ("history", [1, 2], "not a checkpoint of a run"), ("loops", None, "not a checkpoint of a run"),
         ("state_dict", {"a": torch.zeros(1)}, "not a checkpoint of this model"),
@@ -252,16 +257,16 @@ def test_a_checkpoint_of_another_run_is_refused(bench, stopped):
 def test_a_checkpoint_of_another_shape_is_not_resumed_from(bench, stopped, key, value, message):
     path = stopped / "last.ckpt"
     save_checkpoint(torch.load(path, weights_only=True) | {key: value}, path)
-    with pytest.raises(UserError, match=rf"last\.ckpt: .*{message}.*force=true"):
+    with refuses(rf"last\.ckpt: .*{message}.*force=true"):
         bench.train(*INDEFINITE)
 
 
 @pytest.mark.parametrize("changes", [(), ("force=true",)])
 @pytest.mark.parametrize(
-    ("make", "name"),
+    "make, name",
     [
-        *((os.mkfifo, name) for name in ("last.ckpt", "best.ckpt", "rank1.log", "csv", "lock")),
-        *((os.mkdir, name) for name in ("last.ckpt", "dev.items.npz", "forced", "lock")),
+        *((os.mkfifo, name) for name in "last.ckpt best.ckpt rank1.log csv lock".split()),
+        *((os.mkdir, name) for name in "last.ckpt dev.items.npz forced lock".split()),
     ],
 )
 def test_what_no_run_makes_in_its_work_folder_is_told_before_training(bench, monkeypatch, make, name, changes):
@@ -270,7 +275,7 @@ def test_what_no_run_makes_in_its_work_folder_is_told_before_training(bench, mon
     folder = store.work(bench.results, "open", "toy", Identity(composing.validated(bench.compose(*INDEFINITE))).run)
     folder.mkdir(parents=True)
     make(folder / name)
-    with pytest.raises(UserError, match=f"{name}: (expected a regular file|neither a file nor a folder that a run)"):
+    with refuses(f"{name}: (expected a regular file|neither a file nor a folder that a run)"):
         bench.train(*INDEFINITE, *changes)
 
 
@@ -279,41 +284,50 @@ def test_predict_refuses_another_version(bench, stopped):
     saved = torch.load(path, weights_only=True)
     saved["hyper_parameters"]["config"]["task"]["version"] = 9
     save_checkpoint(saved, path)
-    with pytest.raises(UserError, match="trained by version 9 of task toy; this is version 1"):
+    with refuses("trained by version 9 of task toy; this is version 1"):
         prediction.load(str(path), task="toy")
 
 
 # Numbers of the configuration, before anything is read.
 
-ADAM = "task.optimizer or task.schedule: "
-STEP = "{scheduler:{_target_:torch.optim.lr_scheduler.StepLR,_partial_:true,step_size:0},interval:epoch}"
-EMA = "{_target_:pytorch_lightning.callbacks.EMAWeightAveraging,decay:2.0}"
-CNN = "{_target_:elmo_bench.nn.char_cnn.CharCNN,_partial_:true,size:%s,filters:{3:%s},dropout:%s}"
+CNN = "{_target_:elmo_bench.nn.char_cnn.CharCNN,_partial_:true,size:8,filters:{3:8},dropout:0.1}"
+
+
+@cases(r"""
+    argument                   | message
+    task.fit.patience=-1       | task.fit.patience=-1: should be greater than or equal to 0
+    fraction=1.5               | fraction=1.5: should be less than or equal to 1
+    trainer.limit_batches=0    | trainer.limit_batches=0: a whole number from 1
+    trainer.limit_batches=nan  | trainer.limit_batches=nan: a number that
+    trainer.threads=100000     | trainer.threads=100000: should be less than or equal to 1024
+    task.clip.value=nan        | task.clip.value=nan: a number that 32 bits can hold
+    elmo.layers=[nan,1,1]      | elmo.layers=nan: a number that 32 bits can hold
+    seed=100000000000000000000 | "seed=100000000000000000000: "
+    task.optimizer.lr=1e38     | task.optimizer.lr=1e+38: a number that 32 bits can hold
+    +task.optimizer.eps=-1     | task.optimizer or task.schedule: Invalid epsilon value
+    task.optimizer.lr=''       | "task.optimizer or task.schedule: "
+    task.average=1.5           | task.average=1.5: a block of keys is needed
+    task.average={_target_:pytorch_lightning.callbacks.EMAWeightAveraging,decay:2.0} | task.average
+    task.schedule={scheduler:{_target_:torch.optim.lr_scheduler.StepLR,_partial_:true,step_size:0},interval:epoch} | \
+        "task.optimizer or task.schedule: "
+""")
+def test_numbers_that_cannot_be_used_are_refused_before_anything_is_read(bench, argument, message):
+    is_refused(bench, argument, message)
 
 
 @pytest.mark.parametrize(
-    ("argument", "message"),
+    "argument, message",
     [
-        ("task.fit.patience=-1", "task.fit.patience=-1: should be greater than or equal to 0"),
-        ("fraction=1.5", "fraction=1.5: should be less than or equal to 1"),
-        ("trainer.limit_batches=0", "trainer.limit_batches=0: a whole number from 1"),
-        ("trainer.limit_batches=nan", "trainer.limit_batches=nan: a number that"),
-        ("trainer.threads=100000", "trainer.threads=100000: should be less than or equal to 1024"),
-        ("task.clip.value=nan", "task.clip.value=nan: a number that 32 bits can hold"),
-        ("elmo.layers=[nan,1,1]", "elmo.layers=nan: a number that 32 bits can hold"),
-        ("seed=100000000000000000000", "seed=100000000000000000000: "),
-        ("task.optimizer.lr=1e38", "task.optimizer.lr=1e+38: a number that 32 bits can hold"),
-        ("+task.optimizer.eps=-1", f"{ADAM}Invalid epsilon value"),
-        ("task.optimizer.lr=''", ADAM),
-        (f"task.schedule={STEP}", ADAM),
-        (f"task.average={EMA}", "task.average"),
-        ("task.average=1.5", "task.average=1.5: a block of keys is needed"),
-        ("task.chars=" + CNN % (0, 8, 0.1), "task.chars.size=0: should be greater than 0"),
-        ("task.chars=" + CNN % (8, -1, 0.1), "task.chars.filters.3=-1: should be greater than 0"),
-        ("task.chars=" + CNN % (8, 8, 1), "task.chars.dropout=1: should be less than 1"),
+        (f"task.chars={CNN.replace('size:8', 'size:0')}", "task.chars.size=0: should be greater than 0"),
+        (f"task.chars={CNN.replace('3:8', '3:-1')}", "task.chars.filters.3=-1: should be greater than 0"),
+        (f"task.chars={CNN.replace('0.1', '1')}", "task.chars.dropout=1: should be less than 1"),
     ],
 )
-def test_numbers_that_cannot_be_used_are_refused_before_anything_is_read(bench, argument, message):
+def test_so_are_those_in_a_block_that_is_typed_whole(bench, argument, message):
+    is_refused(bench, argument, message)
+
+
+def is_refused(bench, argument, message):
     with pytest.raises(Exception) as caught:  # noqa: PT011 (Hydra's own errors too)
         look_at(bench.compose(argument))
     assert message in str(console.explain(caught.value))

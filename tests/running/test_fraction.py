@@ -11,6 +11,7 @@ from elmo_bench.running.data import passes
 from elmo_bench.system.errors import UserError
 from elmo_bench.text.part import WHOLE, Part
 from tests import toy
+from tests.fakes import cases, for_each, refuses
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +22,7 @@ def test_a_fraction_is_not_rounded_down_by_one_item():
     assert all(len(Part(k / 100).of(range(100), "items")) == k for k in range(1, 101))
 
 
-@pytest.mark.parametrize("seed", [1, 2, 77])
+@for_each("seed", "1 2 77")
 def test_smaller_parts_are_in_larger_ones_and_keep_the_order(seed):
     items = list(range(1000))
     parts = [Part(fraction, seed).of(items, "items") for fraction in FRACTIONS]
@@ -44,10 +45,10 @@ def test_the_order_of_a_seed_never_changes():
 
 
 def test_a_part_too_small_for_a_batch_names_the_smallest_fraction():
-    with pytest.raises(UserError, match=r"^fraction=0\.001: 0 of 300 sentences give 0 examples, fewer than a batch "
+    with refuses(r"^fraction=0\.001: 0 of 300 sentences give 0 examples, fewer than a batch "
                        r"of 8; the smallest fraction is 0\.027$"):  # fmt: skip
         Part(0.001, 1, least=8).of(range(300), "sentences")
-    with pytest.raises(UserError, match="the smallest fraction is 1$"):
+    with refuses("the smallest fraction is 1$"):
         Part(0.5, 1, least=400).of(range(300), "sentences")
     assert WHOLE._replace(least=400).of(range(300), "sentences") == list(range(300))
 
@@ -72,11 +73,16 @@ def test_the_smallest_fraction_is_enough_and_a_smaller_one_is_not(trial):
     assert enough(smallest * 0.9) is not None
 
 
-@pytest.mark.parametrize(
-    ("fraction", "batches", "least", "expected"),
-    [(1.0, 100, 1000, 1), (0.1, 10, 1000, 10), (0.01, 1, 1000, 100), (0.5, 500, 1000, 1), (0.1, 1000, 1000, 1),
-     (0.01, 5, 1000, 50), (0.01, 5, 0, 1)],
-)  # fmt: skip
+@cases("""
+    fraction | batches | least | expected
+    1.0  | 100  | 1000 | 1
+    0.1  | 10   | 1000 | 10
+    0.01 | 1    | 1000 | 100
+    0.5  | 500  | 1000 | 1
+    0.1  | 1000 | 1000 | 1
+    0.01 | 5    | 1000 | 50
+    0.01 | 5    | 0    | 1
+""")
 def test_an_epoch_passes_over_a_small_part_several_times(bench, fraction, batches, least, expected):
     """Of 4 epochs: until there are `least` updates, or those of all the data."""
     run = composing.validated(bench.compose(f"fraction={fraction}", f"task.fit.least_updates={least}"))
@@ -99,5 +105,5 @@ def test_a_reader_that_knows_no_parts_still_reads_everything(bench, monkeypatch)
     whole = toy.ToyReader.load
     monkeypatch.setattr(toy.ToyReader, "load", lambda self: whole(self))
     assert bench.train("task.fit.epochs=1").updates == 5
-    with pytest.raises(UserError, match="the reader of task=toy can only read all"):
+    with refuses("the reader of task=toy can only read all"):
         bench.train("fraction=0.5")

@@ -16,8 +16,9 @@ from elmo_bench.running.module import BenchModule
 from elmo_bench.running.ranks import Rank, RankWatch
 from elmo_bench.sweeps.local import Job, run_jobs
 from elmo_bench.system import machine
-from elmo_bench.system.errors import Interrupted, UserError
+from elmo_bench.system.errors import Interrupted
 from elmo_bench.system.terminal import console
+from tests.fakes import cases, refuses
 
 pytestmark = pytest.mark.slow
 without_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
@@ -37,16 +38,21 @@ def alone(monkeypatch) -> pytest.MonkeyPatch:
 
 
 @without_gpu
-@pytest.mark.parametrize("given", [{"CUDA_VISIBLE_DEVICES": "0"}, {"SLURM_JOB_GPUS": "0,1"}, {"SLURM_STEP_GPUS": "3"}])
+@cases("""
+    given
+    {"CUDA_VISIBLE_DEVICES": "0"}
+    {"SLURM_JOB_GPUS": "0,1"}
+    {"SLURM_STEP_GPUS": "3"}
+""")
 def test_a_job_that_was_given_a_gpu_does_not_train_on_the_cpu(given, alone):
     assert build.device_of("auto") == choose_device().type == "cpu"
     for name, value in given.items():
         alone.setenv(name, value)
     ((name, value),) = given.items()
     for request in ("auto", "gpu", "cuda"):
-        with pytest.raises(UserError, match=rf"accelerator={request}: there is a GPU \({name}={value}\), but torch"):
+        with refuses(rf"accelerator={request}: there is a GPU \({name}={value}\), but torch"):
             build.device_of(request)
-    with pytest.raises(UserError, match=r"device=auto: there is a GPU.*make setup TORCH=cuda, or choose device=cpu"):
+    with refuses(r"device=auto: there is a GPU.*make setup TORCH=cuda, or choose device=cpu"):
         choose_device()
     assert build.device_of("cpu") == choose_device("cpu").type == "cpu"
     alone.setenv("CUDA_VISIBLE_DEVICES", "")  # hidden by the user
@@ -54,19 +60,19 @@ def test_a_job_that_was_given_a_gpu_does_not_train_on_the_cpu(given, alone):
 
 
 @without_gpu
-def test_nor_does_a_machine_that_has_one(alone, tmp_path):
-    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho 'GPU 0: NVIDIA H100 (UUID: GPU-1)'\n")
+def test_nor_does_a_machine_that_has_one(alone, tmp_path, file):
+    file("#!/bin/sh\necho 'GPU 0: NVIDIA H100 (UUID: GPU-1)'\n", "nvidia-smi")
     (tmp_path / "nvidia-smi").chmod(0o755)
     alone.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    with pytest.raises(UserError, match=r"nvidia-smi GPU 0: NVIDIA H100.*rm -rf \.venv && make setup TORCH=cuda"):
+    with refuses(r"nvidia-smi GPU 0: NVIDIA H100.*rm -rf \.venv && make setup TORCH=cuda"):
         build.device_of("auto")
     alone.setenv("SLURM_JOB_ID", "12")  # a job on a node with GPUs, of which it was given none
     assert build.device_of("auto") == "cpu"
     alone.delenv("SLURM_JOB_ID")
-    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\nexit 9\n")
+    file("#!/bin/sh\nexit 9\n", "nvidia-smi")
     assert build.device_of("auto") == "cpu"
     alone.setattr(machine, "DRIVER", str(tmp_path / "nvidia-smi"))
-    with pytest.raises(UserError, match="there is a GPU"):
+    with refuses("there is a GPU"):
         build.device_of("auto")
 
 
@@ -74,15 +80,13 @@ def test_nor_does_a_machine_that_has_one(alone, tmp_path):
 
 
 @without_gpu
-@pytest.mark.parametrize(
-    ("command", "wanted", "gpu", "said"),
-    [
-        ("train", "trainer=default", "0", "accelerator=auto: there is a GPU (CUDA_VISIBLE_DEVICES=0), but torch"),
-        ("train", "trainer.accelerator=gpu", "", "torch finds none on this machine"),
-        ("prepare", "trainer.precision=16-mixed", "", "16-mixed needs a GPU"),
-        ("prepare", "trainer.devices=64", "", "this machine has"),
-    ],
-)
+@cases("""
+    command | wanted                     | gpu | said
+    train   | trainer=default            | "0" | accelerator=auto: there is a GPU (CUDA_VISIBLE_DEVICES=0), but torch
+    train   | trainer.accelerator=gpu    | ""  | torch finds none on this machine
+    prepare | trainer.precision=16-mixed | ""  | 16-mixed needs a GPU
+    prepare | trainer.devices=64         | ""  | this machine has
+""")
 def test_what_the_machine_lacks_is_said_before_anything_is_prepared(command, wanted, gpu, said, bench):
     done = bench.command(command, *bench.overrides(wanted), CUDA_VISIBLE_DEVICES=gpu, SLURM_JOB_GPUS=gpu)
     assert done.returncode == 2, done.stderr
@@ -95,7 +99,7 @@ def test_more_gpus_than_there_are_are_refused(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     assert fit.check_machine(TrainerConfig(accelerator="gpu")) == "cuda"
-    with pytest.raises(UserError, match=r"trainer\.devices=2: this machine has 1 at most"):
+    with refuses(r"trainer\.devices=2: this machine has 1 at most"):
         fit.check_machine(TrainerConfig(accelerator="gpu", devices=2))
 
 
@@ -126,7 +130,7 @@ def test_jobs_are_dealt_the_gpus_that_are_there(tmp_path, monkeypatch):
         assert run_jobs(jobs, number, gpus=gpus, each=each) == [None] * number
         return [(folder / str(i)).read_text() for i in range(number)]
 
-    assert given(4, ["2", "5"], 1) == ["2", "5", "2", "5"]
+    assert given(4, ["2", "5"], 1) == "2 5 2 5".split()
     assert given(3, ["0", "1", "2", "3"], 2) == ["0,1", "2,3", "0,1"]
 
 
@@ -155,7 +159,13 @@ def test_tf32_and_repeated_sums_are_keys_that_say_what_is_on(bench):
 # What another start mends.
 
 
-@pytest.mark.parametrize(("code", "status"), [(-9, 75), (1, 75), (75, 75), (2, 2)])
+@cases("""
+    code | status
+    -9 | 75
+    1  | 75
+    75 | 75
+    2  | 2
+""")
 def test_a_rank_that_was_killed_ends_the_run_with_a_status_that_is_started_again(code, status, tmp_path, monkeypatch):
     ended: Any = SimpleNamespace(returncode=code, poll=lambda: code)
     error = ranks._ended(1, ended, tmp_path)
@@ -180,10 +190,13 @@ def test_a_rank_that_was_killed_ends_the_run_with_a_status_that_is_started_again
 # Parameters without a gradient.
 
 
-@pytest.mark.parametrize(
-    ("task", "joint", "unused"),
-    [("ner", False, False), ("snli", False, False), ("coref", False, True), ("ner", True, True)],
-)
+@cases("""
+    task  | joint | unused
+    ner   | false | false
+    snli  | false | false
+    coref | false | true
+    ner   | true  | true
+""")
 def test_only_heads_that_need_it_have_unused_parameters_looked_for(task, joint, unused):
     head = importlib.import_module(f"tasks.{task}.head")
     (kind,) = [each for name, each in vars(head).items() if name.endswith("Head") and name != "BaseHead"][-1:]

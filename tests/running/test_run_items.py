@@ -14,9 +14,9 @@ from elmo_bench.records import items as run_items
 from elmo_bench.records import store
 from elmo_bench.records.items import DEV, PREDICTIONS
 from elmo_bench.records.record import Record
-from elmo_bench.system.errors import UserError
 from tests import toy
 from tests.damage import refusals
+from tests.fakes import cases, refuses, table
 from tests.text.test_items import same
 
 pytestmark = pytest.mark.slow
@@ -82,24 +82,21 @@ def test_no_damage_changes_the_items_that_are_read(tmp_path):
 
 def test_a_file_of_something_else_is_named(tmp_path):
     path = tmp_path / "x.items.npz"
-    with pytest.raises(UserError, match=r"x\.items\.npz: no such file of per-example results"):
+    with refuses(r"x\.items\.npz: no such file of per-example results"):
         run_items.read(path)
     path.write_text("{}")
-    with pytest.raises(UserError, match=r"x\.items\.npz: not a readable file of per-example results .* run again"):
+    with refuses(r"x\.items\.npz: not a readable file of per-example results .* run again"):
         run_items.read(path)
-    for arrays, message in (
-        ({"a": np.arange(3)}, "not a readable file of per-example results"),
-        ({"format": np.array(9)}, "format 9, of another version"),
-        ({"format": np.array(1), "dev/rows": np.arange(3)}, "not a readable file of per-example results"),
-        ({"format": np.array(1), "dev/statistics/x": np.arange(3), "dev/rows": np.arange(2)}, "shape"),
-        (
-            {"format": np.array(1), "dev/statistics/x": np.array([{}], dtype=object)},
-            "not a readable file of per-example results",
-        ),
-    ):
+    for arrays, message in table("""
+        {"a": [0, 1, 2]}                                                   | not a readable file of per-example results
+        {"format": 9}                                                      | format 9, of another version
+        {"format": 1, "dev/rows": [0, 1, 2]}                               | not a readable file of per-example results
+        {"format": 1, "dev/statistics/x": [0, 1, 2], "dev/rows": [0, 1]}   | shape
+        {"format": 1, "dev/statistics/x": [{}]}                            | not a readable file of per-example results
+    """):
         with open(path, "wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-        with pytest.raises(UserError, match=message):
+            np.savez(file, **{name: np.array(value) for name, value in arrays.items()})  # type: ignore[arg-type]
+        with refuses(message):
             run_items.read(path)
 
 
@@ -122,21 +119,21 @@ def test_items_must_give_the_recorded_metrics():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [("NamedMetric", "accuracy [0-9.]+, and not accuracy [0-9.]+, sentences 42.0, as its compute"),
-     ("OtherMetric", "accuracy [0-9.]+, and not accuracy [0-9.]+, as its compute")],
-)  # fmt: skip
+@cases("""
+    name        | told
+    NamedMetric | accuracy [0-9.]+, and not accuracy [0-9.]+, sentences 42.0, as its compute
+    OtherMetric | accuracy [0-9.]+, and not accuracy [0-9.]+, as its compute
+""")
 def test_a_metric_that_differs_from_its_items_is_refused_before_training(bench, monkeypatch, name, told):
     monkeypatch.setattr("elmo_bench.running.module.BenchModule.training_step", lambda *_: pytest.fail("it was trained"))
-    with pytest.raises(UserError, match=rf"task.metric: the items of {name} give {told}"):
+    with refuses(rf"task.metric: the items of {name} give {told}"):
         bench.train("arm=baseline", "bilm=none", f"task.metric._target_=tests.toy.{name}")
 
 
 @pytest.mark.slow
 def test_a_metric_is_asked_about_right_answers_where_the_model_has_none(bench, monkeypatch):
     monkeypatch.setattr(toy.ToyHead, "decode", lambda self, scores, batch: [["C"] * len(r["tags"]) for r in batch.rows])
-    with pytest.raises(UserError, match="give accuracy 100.0, and not accuracy 1.0"):
+    with refuses("give accuracy 100.0, and not accuracy 1.0"):
         bench.train("arm=baseline", "bilm=none", "task.metric._target_=tests.toy.OtherMetric")
 
 
@@ -169,9 +166,7 @@ def test_a_run_keeps_its_items_and_its_predictions_for_test_in_the_order_of_the_
 @pytest.mark.usefixtures("stand_in")
 def test_a_half_finished_run_without_its_items_says_what_to_do(bench):
     (bench.died("task.fit.epochs=1") / DEV).unlink()
-    with pytest.raises(
-        UserError, match=r"dev\.items\.npz: no such file of per-example results; start the run again with force=true"
-    ):
+    with refuses(r"dev\.items\.npz: no such file of per-example results; start the run again with force=true"):
         bench.train("task.fit.epochs=1")
     assert not list(bench.results.rglob("runs/*"))
     bench.train("task.fit.epochs=1", "force=true")

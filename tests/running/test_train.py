@@ -15,10 +15,10 @@ from elmo_bench.records import items
 from elmo_bench.records.store import read
 from elmo_bench.running import launch, run
 from elmo_bench.running.module import BenchModule
-from elmo_bench.system.errors import UserError
 from tests import toy
+from tests.fakes import cases, refuses
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("stand_in")]
 
 TIMES = ("seconds", "device_seconds", "preparing", "tokens_per_second", "peak_memory_mib", "finished", "checkpoint",
          "machine", "commit", "dirty")  # fmt: skip
@@ -40,7 +40,6 @@ def result(record):
     return kept
 
 
-@pytest.mark.usefixtures("stand_in")
 def test_a_run_leaves_a_whole_record(bench):
     record = bench.train("elmo.where=both", "seed=3")
     path = bench.results / "runs" / "open" / "toy" / f"{record.run}.json"
@@ -65,7 +64,6 @@ def test_a_run_leaves_a_whole_record(bench):
     assert {"dev/accuracy", "test/accuracy", "train/loss", "elmo/input/s0", "elmo/output/gamma"} <= set(header)
 
 
-@pytest.mark.usefixtures("stand_in")
 def test_a_run_is_the_same_with_a_cache_and_without_with_room_and_without_and_with_damage(bench, monkeypatch):
     def losses(name: str, *changes: str) -> list[float]:
         return bench.train("task.fit.epochs=1", f"results_root={bench.folder}/{name}", *changes).history["loss"]
@@ -82,7 +80,6 @@ def test_a_run_is_the_same_with_a_cache_and_without_with_room_and_without_and_wi
     assert not list((bench.folder / "full").rglob("*.bin"))
 
 
-@pytest.mark.usefixtures("stand_in")
 def test_a_recorded_run_is_not_run_again_unless_forced(bench, monkeypatch, capsys):
     first = bench.train("task.fit.epochs=1")
     with pytest.MonkeyPatch.context() as patch:
@@ -98,7 +95,6 @@ def test_a_recorded_run_is_not_run_again_unless_forced(bench, monkeypatch, capsy
         bench.train("task.fit.epochs=1", "force=true")
 
 
-@pytest.mark.usefixtures("stand_in")
 def test_force_starts_anew_whenever_it_is_typed_and_the_command_without_it_goes_on(bench, capsys, monkeypatch):
     def resumes(*changes: str) -> bool:
         """Whether the run goes on from an earlier epoch; it dies before its record."""
@@ -123,7 +119,6 @@ def test_force_starts_anew_whenever_it_is_typed_and_the_command_without_it_goes_
     assert "not run again" in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("stand_in")
 @pytest.mark.parametrize("forced", [(), ("force=true",)])
 def test_a_record_that_another_process_makes_meanwhile_is_told(bench, capsys, monkeypatch, forced):
     first = bench.train("task.fit.epochs=1")
@@ -143,7 +138,6 @@ def test_a_record_that_another_process_makes_meanwhile_is_told(bench, capsys, mo
 
 
 @pytest.mark.parametrize("changes", [EVERYTHING, ("fraction=0.5",)], ids=["everything", "fraction"])
-@pytest.mark.usefixtures("stand_in")
 def test_killed_in_mid_epoch_a_run_goes_on_to_the_same_result(bench, changes):
     whole = bench.train(*changes)
     torn = f"results_root={bench.folder}/torn"
@@ -172,7 +166,6 @@ def test_ctrl_c_ends_in_one_line(bench):
     assert list(bench.results.rglob("last.ckpt"))
 
 
-@pytest.mark.usefixtures("stand_in")
 def test_killed_after_its_last_epoch_a_stopped_run_trains_no_more(bench, monkeypatch):
     """Early stopping ended the training; the process died before its record."""
     changes = ("task.metric._target_=tests.toy.ScriptedMetric", "task.fit.patience=2", "task.fit.epochs=9")
@@ -185,7 +178,6 @@ def test_killed_after_its_last_epoch_a_stopped_run_trains_no_more(bench, monkeyp
     assert record.metrics == {"dev": {"accuracy": 30.0}, "test": {"accuracy": 55.0}}
 
 
-@pytest.mark.usefixtures("stand_in")
 def test_the_best_epoch_on_dev_is_the_one_tested(bench, monkeypatch):
     seen = {}
     original = run.make_record
@@ -213,7 +205,6 @@ def test_the_best_epoch_on_dev_is_the_one_tested(bench, monkeypatch):
         torch.testing.assert_close(seen[name], value, rtol=0, atol=0)
 
 
-@pytest.mark.usefixtures("stand_in")
 def test_checkpoints_hold_plain_containers_and_no_frozen_bilm(bench):
     record = bench.train("task.fit.epochs=1")
     saved = torch.load(bench.results / record.checkpoint, weights_only=True)
@@ -227,7 +218,6 @@ def test_checkpoints_hold_plain_containers_and_no_frozen_bilm(bench):
     assert joint.bilm["tuned"] is True
 
 
-@pytest.mark.usefixtures("stand_in")
 def test_the_penalty_pulls_the_layer_weights_together(bench):
     def spread(*changes):
         s = bench.train("task.optimizer.lr=0.1", "task.fit.epochs=2", *changes).layer_weights["input"][-1]
@@ -236,8 +226,11 @@ def test_the_penalty_pulls_the_layer_weights_together(bench):
     assert spread("elmo.lambda=10") < 0.2 * spread("elmo.lambda=0")
 
 
-@pytest.mark.parametrize(("by", "bound"), [("norm", 0.01), ("value", 0.001)])
-@pytest.mark.usefixtures("stand_in")
+@cases("""
+    by    | bound
+    norm  | 0.01
+    value | 0.001
+""")
 def test_gradients_are_clipped(bench, monkeypatch, by, bound):
     seen = []
 
@@ -252,7 +245,6 @@ def test_gradients_are_clipped(bench, monkeypatch, by, bound):
     assert max(seen) > 0.9 * bound
 
 
-@pytest.mark.usefixtures("stand_in")
 def test_the_baseline_needs_no_bilm(bench):
     bare = bench.train("elmo.where=none", "bilm=none", "task.fit.epochs=1")
     same = bench.compose("elmo.where=none", "elmo.lambda=0.5", "bilm.weights=/nowhere/at/all", "task.fit.epochs=1")
@@ -261,16 +253,19 @@ def test_the_baseline_needs_no_bilm(bench):
     assert bare.layer_weights == bare.gamma == {}
 
 
-@pytest.mark.usefixtures("stand_in")
 def test_malformed_data_end_a_run_before_it_leaves_anything(bench):
     (bench.data / "toy" / "dev.txt").write_text("ba/A\nbroken line\n")
-    with pytest.raises(UserError, match=r"dev\.txt:2"):
+    with refuses(r"dev\.txt:2"):
         bench.train()
     assert not list(bench.results.rglob("*.json"))
     assert not list(bench.results.rglob("*.ckpt"))
 
 
-@pytest.mark.parametrize(("by", "expected"), [("norm", [0.6, 0.8]), ("value", [1.0, 1.0])])
+@cases("""
+    by    | expected
+    norm  | [0.6, 0.8]
+    value | [1.0, 1.0]
+""")
 def test_gradients_of_a_fused_optimizer_are_clipped_in_mixed_precision_too(by, expected):
     weights = torch.nn.Parameter(torch.zeros(2))
     weights.grad = torch.tensor([3.0, 4.0])

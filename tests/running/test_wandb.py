@@ -23,8 +23,8 @@ from elmo_bench.metrics.items import Items
 from elmo_bench.records import items, publishing, store, wandb_runs
 from elmo_bench.records.record import Record
 from elmo_bench.system import places
-from elmo_bench.system.errors import UserError
 from tests.conftest import PATIENCE, clean_environment
+from tests.fakes import refuses
 from tests.records.test_records import fake
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("first_versions")]
@@ -36,7 +36,7 @@ KEY = "a" * 40
 def no_account(monkeypatch, tmp_path):
     """No key of this machine's user; the server has not been asked."""
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    for name in ("WANDB_API_KEY", "WANDB_MODE", "WANDB_PROJECT", "WANDB_BASE_URL"):
+    for name in "WANDB_API_KEY WANDB_MODE WANDB_PROJECT WANDB_BASE_URL".split():
         monkeypatch.setenv(name, "")  # so that it is as before afterwards, also where the code sets it
         monkeypatch.delenv(name)
 
@@ -191,7 +191,7 @@ def test_the_project_is_that_of_the_variable(bench, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("handler", "seconds", "said"), [(Refusing, PATIENCE, "permission denied"), (Slow, 3, "deadline exceeded")]
+    "handler, seconds, said", [(Refusing, PATIENCE, "permission denied"), (Slow, 3, "deadline exceeded")]
 )
 def test_a_key_that_does_not_serve_is_one_line_and_the_run_is_offline(tmp_path, server, handler, seconds, said):
     environment = clean_environment() | {"WANDB_API_KEY": KEY, "WANDB_BASE_URL": server(handler)}
@@ -349,7 +349,7 @@ def test_publish_says_how_long_it_takes_and_how_to_upload(call, tmp_path):
 
 def test_without_the_extra_the_dashboards_are_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb_workspaces", None)
-    with pytest.raises(UserError, match=r"pip install 'elmo_bench\[dashboards\]'"):
+    with refuses(r"pip install 'elmo_bench\[dashboards\]'"):
         publishing.dashboards("me", "p", [[finished()]], "")
 
 
@@ -384,7 +384,7 @@ def test_a_dashboard_that_w_and_b_does_not_save_is_one_line(tmp_path, monkeypatc
         raise RuntimeError("no such entity\nand more")
 
     monkeypatch.setattr(publishing, "dashboards", refused)
-    with pytest.raises(UserError, match="W&B: no such entity; the workspace or the report was not saved"):
+    with refuses("W&B: no such entity; the workspace or the report was not saved"):
         publishing.publish_dashboards([[finished()]], "", tmp_path, WandbConfig(project="p", entity="me"))
 
 

@@ -16,7 +16,7 @@ from elmo_bench.commands.command import several
 from elmo_bench.configuration.keys import valid
 from elmo_bench.speed import PARTS, bench, encode, steps
 from elmo_bench.speed.measuring import batch_flops, encoder_flops, in_own_process, lstm_flops, official, read_sentences
-from elmo_bench.system.errors import UserError
+from tests.fakes import refuses
 from tests.reference_bilm import PLAIN, SIZES, STRANGE, near, write_random
 
 pytestmark = pytest.mark.slow
@@ -67,7 +67,7 @@ def test_all_figures_of_a_tiny_plan(monkeypatch, forked):
     monkeypatch.setattr("elmo_bench.speed.measuring.FILTERS", [[1, 4], [3, 8]])
     sizes = {"a": (official(8, 4, 1), 2), "b": (official(12, 6, 2), 1)}
     plan = bench.BenchPlan(sizes, 2, 40, (), tasks=False, growth=2)
-    told: list[str] = []
+    told = []
     measured = json.loads(json.dumps(bench.bench(plan, None, list(PARTS), told.append)))
     assert told == list(PARTS) == list(measured["seconds"])
     rows = {(row["size"], row["way"]): row for row in measured["encode"]}
@@ -91,14 +91,13 @@ def test_all_figures_of_a_tiny_plan(monkeypatch, forked):
 def test_data_that_a_part_lacks_are_one_line(tmp_path, monkeypatch, forked):
     monkeypatch.setattr(bench, "read_sentences", lambda *_: ([], ""))
     plan = bench.BenchPlan({"a": (official(8, 4, 1), 1)})
-    with pytest.raises(UserError, match="^steps: .*: no such file") as raised:
+    with refuses("^steps: .*: no such file"):
         bench.bench(plan, tmp_path, ["steps"], lambda part: None)
-    assert "\n" not in str(raised.value)
 
 
 def test_parts_are_chosen_by_name():
     assert valid(Annotated[str, several(PARTS)], "growth,encode") == ["encode", "growth"]
-    with pytest.raises(UserError, match="there is no part encod; did you mean encode?"):
+    with refuses("there is no part encod; did you mean encode?"):
         valid(Annotated[str, several(PARTS)], "encod")
 
 
@@ -139,7 +138,7 @@ def test_the_products_of_an_lstm_are_counted():
 def test_training_steps_are_measured(monkeypatch, tmp_path):
     monkeypatch.setattr(SHAPES, ((8, 16, 32),))
     sentences = ["Ida B-PER\nsang O\n", "the O\nold O\nferry O\nleft O\nOslo B-LOC\n"] * 3
-    (tmp_path / "a.txt").write_text("\n".join(sentences), encoding="utf-8")
+    (tmp_path / "a.txt").write_text("\n".join(sentences))
     files = [f"task.data.{split}={tmp_path / 'a.txt'}" for split in ("train", "dev", "test")]
     data = ["scale=open", f"data_root={tmp_path}", "task.batch.batch_size=4", *files]
     chosen = steps.choose("ner", data, "open", 2)

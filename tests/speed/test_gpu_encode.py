@@ -8,6 +8,7 @@ import torch
 from elmo_bench.bilm import BiLM
 from elmo_bench.speed import measuring
 from tests.bilm.test_bilm import top_layer
+from tests.fakes import for_each
 from tests.reference_bilm import PLAIN, SIZES, STRANGE, ReferenceBiLM, near, write_random
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -26,7 +27,7 @@ def test_stored_activations_of_the_original_implementation(device, stored_activa
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("state", ["zero", "warm"])
+@for_each("state", "zero warm")
 @pytest.mark.parametrize("size", SIZES)
 def test_layers_are_those_of_the_reference_in_float64(state, size, tmp_path):
     files = write_random(tmp_path, **SIZES[size])

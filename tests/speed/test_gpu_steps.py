@@ -91,7 +91,7 @@ def test_a_step_in_bf16_is_finite_and_near_that_in_32_bits(case_of, place):
 
 
 @pytest.mark.parametrize(
-    ("place", "precision"),
+    "place, precision",
     [("cpu", "16-mixed"), *(pytest.param("cuda", each, marks=pytest.mark.gpu) for each in ("16-mixed", "bf16-mixed"))],
 )
 @pytest.mark.filterwarnings("ignore:You defined a .validation_step.", "ignore:.isinstance.treespec")  # Lightning's
@@ -145,7 +145,7 @@ def deterministic() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("place", "precision"),
+    "place, precision",
     [("cpu", "32-true"), *(pytest.param("cuda", each, marks=pytest.mark.gpu) for each in measure.DTYPES)],
 )
 def test_a_step_waits_for_a_gpu_no_more_often_than_listed(case_of, place, precision):

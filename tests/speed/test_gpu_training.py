@@ -11,6 +11,7 @@ import torch
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.speed.measuring import read_sentences
+from tests.fakes import for_each
 
 PLACES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 OPTIONS = {
@@ -25,13 +26,13 @@ def pretrained(folder: Path, place: str, compile: bool = False, bfloat16: bool =
     """The loss that the log of a short pretraining names."""
     sentences, _ = read_sentences(None, 60)
     folder.mkdir()
-    (folder / "text.txt").write_text("".join(" ".join(sentence) + "\n" for sentence in sentences), encoding="utf-8")
+    (folder / "text.txt").write_text("".join(" ".join(sentence) + "\n" for sentence in sentences))
     recipe = Recipe(
         options=OPTIONS, text=[("text.txt", None)], heldout=[], vocabulary=50, tokens=50 * 4 * 5, rows=4, steps=5,
         negatives=8, bfloat16=bfloat16,
     )  # fmt: skip
     Trainer(recipe, folder, folder / "run", 1e9, compile, device=torch.device(place)).fit()
-    with open(folder / "run" / "log.csv", encoding="utf-8") as file:
+    with open(folder / "run" / "log.csv") as file:
         return [float(row["loss"]) for row in csv.DictReader(file)]
 
 
@@ -73,7 +74,7 @@ def test_a_run_from_data_to_record_is_the_cpus(bench, stand_in):
     assert record.run == expected.run
 
 
-@pytest.mark.parametrize("precision", ["bf16-mixed", "16-mixed"])
+@for_each("precision", "bf16-mixed 16-mixed")
 @pytest.mark.gpu
 def test_a_run_in_16_bits_learns(precision, bench, stand_in):
     record = bench.train("trainer.accelerator=gpu", f"trainer.precision={precision}")

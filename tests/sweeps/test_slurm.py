@@ -233,7 +233,7 @@ def unfinished(toy: Bench) -> bool:
 
 
 def test_what_slurm_refuses_is_told_in_one_line(toy):
-    asked = ["sweep", "+sweep=six", "task=toy", "scale=open", "on=slurm", "cluster.run.gpus_per_node=1"]
+    asked = "sweep +sweep=six task=toy scale=open on=slurm cluster.run.gpus_per_node=1".split()
     done = toy.process(*asked, *toy.shared())
     assert done.returncode == 2
     assert done.stderr.startswith(

@@ -14,6 +14,7 @@ from elmo_bench.speed.measuring import in_own_process
 from elmo_bench.sweeps import local
 from elmo_bench.system import machine
 from tests.conftest import PATIENCE, ROOT
+from tests.fakes import cases, for_each
 
 SCORE = ("score", "task=sst5", "gold=gold", "predictions=gold")
 
@@ -22,7 +23,7 @@ SCORE = ("score", "task=sst5", "gold=gold", "predictions=gold")
 def folder(tmp_path):
     """A folder with files of the names of Python's own modules and of libraries, and another `elmo_bench` beside it."""
     here, other = tmp_path / "here", tmp_path / "other"
-    for name in ("random", "yaml", "queue", "csv", "tempfile", "omegaconf", "submitit"):
+    for name in "random yaml queue csv tempfile omegaconf submitit".split():
         (here / f"{name}.py").parent.mkdir(exist_ok=True)
         (here / f"{name}.py").write_text("raise SystemExit('imported from the current folder')")
     for name in ("elmo_bench", "tasks"):
@@ -48,7 +49,7 @@ def test_a_job_imports_the_code_of_its_parent_and_nothing_from_the_current_folde
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", [":", "/tmp:"])
+@for_each("path", ": /tmp:")
 def test_an_empty_part_of_the_path_is_not_the_current_folder(folder, path):
     assert said(folder, *local.TRAIN[:-1], *SCORE, PYTHONPATH=path) == '{"accuracy": 100.0}\n'
     code = "import sys; sys.argv[0] = 'elmo-bench'; import elmo_bench; print(os.environ['PYTHONPATH'])"
@@ -103,15 +104,13 @@ for line in open("/proc/self/maps"):
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of glibc")
-@pytest.mark.parametrize(
-    ("keep", "mib", "kept"),
-    [
-        ("", 16, "False"),
-        ("machine.keep_freed_memory()", 16, "True"),
-        ("machine.keep_freed_memory()", 64, "False"),
-        ("machine.keep_freed_memory(however_large=True)", 64, "True"),
-    ],
-)
+@cases("""
+    keep                                          | mib | kept
+    ""                                            | 16 | False
+    machine.keep_freed_memory()                   | 16 | True
+    machine.keep_freed_memory()                   | 64 | False
+    machine.keep_freed_memory(however_large=True) | 64 | True
+""")
 def test_large_arrays_come_from_memory_that_is_kept(keep, mib, kept):
     command = [sys.executable, "-c", WHERE.format(keep=keep, mib=mib)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=machine.ROOT)

@@ -19,7 +19,6 @@ from elmo_bench.commands.bilm import Vocabulary
 from elmo_bench.commands.compare import Report
 from elmo_bench.commands.use import Embed
 from elmo_bench.layers.cache import ActivationCache
-from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import disk
 from elmo_bench.system.storage.files import replacing, write_text
 from elmo_bench.system.storage.locks import held
@@ -27,7 +26,7 @@ from elmo_bench.system.terminal import console
 from tests import tiny_bilm
 from tests.bilm.pretraining.test_pretraining_runs import inside, place
 from tests.conftest import ROOT
-from tests.fakes import FakeBiLM
+from tests.fakes import FakeBiLM, for_each, refuses
 
 pytestmark = pytest.mark.slow
 
@@ -80,16 +79,16 @@ def refused(action, capsys) -> str:
 # The parts.
 
 
-@pytest.mark.parametrize("mode", ["w", "wb"])
+@for_each("mode", "w wb")
 def test_a_full_disk_leaves_the_old_file_and_names_it(tmp_path, mode):
     (tmp_path / "x").write_text("old")
-    with pytest.raises(UserError, match=rf"x: {FULL}"), small_files(1000), replacing(tmp_path / "x", mode) as file:
+    with refuses(rf"x: {FULL}"), small_files(1000), replacing(tmp_path / "x", mode) as file:
         file.write("new" * 1000 if mode == "w" else b"new" * 1000)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("x", "old")]
 
 
 def test_a_disk_without_room_is_told_as_such(small_disk):
-    with pytest.raises(UserError, match=rf"x: {FULL} on the disk"):
+    with refuses(rf"x: {FULL} on the disk"):
         write_text(small_disk / "x", "new" * 100_000)
     assert not list(small_disk.iterdir())
     write_text(small_disk / "x", "new")
@@ -100,9 +99,9 @@ def test_a_read_only_disk_is_told_as_such(small_disk):
     if mount(small_disk, "remount,ro"):
         pytest.skip("no disk may be mounted read-only here")
     for action in (lambda: write_text(small_disk / "x", "new"), lambda: write_text(small_disk / "a" / "x", "new")):
-        with pytest.raises(UserError, match=r"the disk is read-only"):
+        with refuses(r"the disk is read-only"):
             action()
-    with pytest.raises(UserError, match=r"the disk is read-only"), held(small_disk / "run", "waiting"):
+    with refuses(r"the disk is read-only"), held(small_disk / "run", "waiting"):
         pass
 
 
@@ -113,17 +112,17 @@ def test_a_file_where_a_folder_is_needed_is_named(tmp_path, below):
         lambda: write_text(tmp_path / "file" / below / "x", "new"),
         lambda: held(tmp_path / "file" / below, "waiting").__enter__(),
     ):
-        with pytest.raises(UserError, match=r"/file: is a file where a folder is needed"):
+        with refuses(r"/file: is a file where a folder is needed"):
             action()
     assert (tmp_path / "file").read_text() == "precious"
 
 
 def test_a_device_is_not_replaced_and_a_link_is_followed(tmp_path):
-    with pytest.raises(UserError, match=r"/dev/full: is a device"):
+    with refuses(r"/dev/full: is a device"):
         write_text(Path("/dev/full"), "x")
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(tmp_path / "target")
-    with pytest.raises(UserError, match=r"pipe: is a device or a pipe"):
+    with refuses(r"pipe: is a device or a pipe"):
         write_text(tmp_path / "pipe", "x")
     write_text(tmp_path / "link", "x")
     assert (tmp_path / "link").is_symlink()
@@ -140,7 +139,7 @@ def test_libraries_do_not_see_the_error(tmp_path):
 
     for write in (layers, lambda stream: torch.save(torch.zeros(9000), stream)):
         with (
-            pytest.raises(UserError, match=FULL), small_files(20_000), replacing(tmp_path / "x", "w+b") as file,
+            refuses(FULL), small_files(20_000), replacing(tmp_path / "x", "w+b") as file,
             disk.steady(file) as stream,
         ):  # fmt: skip
             write(stream)
@@ -155,9 +154,9 @@ def test_the_lock_of_another_user_is_one_line(open_folder):
     run = open_folder / "run"
     with held(run, "waiting"):
         pass
-    with as_nobody(), pytest.raises(UserError, match=r"run/lock: this user may not"), held(run, "waiting"):
+    with as_nobody(), refuses(r"run/lock: this user may not"), held(run, "waiting"):
         pass
-    with as_nobody(), pytest.raises(UserError, match=r"run/x: this user may not"):
+    with as_nobody(), refuses(r"run/x: this user may not"):
         write_text(run / "x", "new")
 
 
@@ -244,7 +243,7 @@ def test_embed_on_a_full_disk_does_not_crash(tmp_path, tiny):
 
 
 @pytest.mark.parametrize(
-    ("command", "arguments", "size"),
+    "command, arguments, size",
     [
         (Embed, ["input={}/text.txt", "output={}/out/x"], 50_000),
         (Vocabulary, ["text={}/text.txt", "output={}/out/x"], 20),

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.system.errors import UserError
 from elmo_bench.system.places import ROOT
 from elmo_bench.system.storage import locks
 from elmo_bench.system.storage.files import replacing
+from tests.fakes import refuses
 
 
 def names(folder: Path) -> list[str]:
@@ -19,7 +19,7 @@ def names(folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("mode", "content"), [("w", "neü\n"), ("wb", b"\0\xff")])
+@pytest.mark.parametrize("mode, content", [("w", "neü\n"), ("wb", b"\0\xff")])
 def test_a_file_takes_its_place_when_it_is_whole(tmp_path, mode, content):
     path = tmp_path / "x"
     path.write_text("old")
@@ -125,7 +125,7 @@ def test_a_second_process_waits_for_the_first(tmp_path):
 @pytest.mark.slow
 def test_a_second_process_that_does_not_wait_is_told_why_and_a_dead_one_lets_go_of_its_lock(tmp_path):
     with holder(tmp_path) as first:
-        with pytest.raises(UserError, match="busy; wait for it"), locks.held(tmp_path, "busy; wait for it"):
+        with refuses("busy; wait for it"), locks.held(tmp_path, "busy; wait for it"):
             pass
         first.kill()
     with locks.held(tmp_path, "waiting") as waited:
@@ -137,12 +137,12 @@ def test_a_file_system_without_locks_is_told_in_one_line(tmp_path, monkeypatch):
         raise OSError(errno.ENOSYS, "Function not implemented")
 
     monkeypatch.setattr("fcntl.flock", refused)
-    with pytest.raises(UserError, match="has no locks .flock.; put results_root and cache_root on one that has"):
+    with refuses("has no locks .flock.; put results_root and cache_root on one that has"):
         locks.held(tmp_path, "waiting").__enter__()
 
 
-@pytest.mark.parametrize(("make", "what"), [(os.mkfifo, "a pipe"), (os.mkdir, "a folder")])
+@pytest.mark.parametrize("make, what", [(os.mkfifo, "a pipe"), (os.mkdir, "a folder")])
 def test_what_is_no_file_in_the_place_of_a_lock_is_told_at_once(tmp_path, make, what):
     make(tmp_path / "lock")
-    with pytest.raises(UserError, match=f"lock: expected a regular file, and it is {what}"):
+    with refuses(f"lock: expected a regular file, and it is {what}"):
         locks.held(tmp_path, "waiting", wait=True).__enter__()

@@ -13,6 +13,7 @@ from elmo_bench.system.storage import hashing, integrity, limits, outputs
 from elmo_bench.system.storage.files import others, write_bytes
 from elmo_bench.system.storage.integrity import check_archive, check_digests, digests
 from elmo_bench.system.storage.json_text import sealed
+from tests.fakes import cases, for_each, refuses
 
 
 @pytest.mark.slow
@@ -35,38 +36,43 @@ def test_no_flipped_bit_of_an_archive_hides_a_member(tmp_path):
     assert found > 4 * len(content)
 
 
-@pytest.mark.parametrize("length", [0, 10, 200, -1])
+@for_each("length", "0 10 200 -1")
 def test_a_truncated_archive_is_damaged(tmp_path, length):
     path = tmp_path / "a.npz"
     np.savez(path, a=np.arange(100))
     path.write_bytes(path.read_bytes()[:length])
-    with pytest.raises(UserError, match=r"a\.npz: damaged"):
+    with refuses(r"a\.npz: damaged"):
         check_archive(path, "remove it")
 
 
-def test_a_changed_file_does_not_have_its_digest(tmp_path):
-    (tmp_path / "a").write_bytes(b"1")
-    (tmp_path / "b").write_bytes(b"2")
+def test_a_changed_file_does_not_have_its_digest(tmp_path, file):
+    file(b"1", "a")
+    file(b"2", "b")
     kept = digests(tmp_path, ["a", "b"])
     check_digests(tmp_path, kept, "make it again")
-    (tmp_path / "b").write_bytes(b"3")
-    with pytest.raises(UserError, match=r"b: damaged or changed.*make it again"):
+    file(b"3", "b")
+    with refuses(r"b: damaged or changed.*make it again"):
         check_digests(tmp_path, kept, "make it again")
     (tmp_path / "a").unlink()
-    with pytest.raises(UserError, match=r"a: missing; make it again"):
+    with refuses(r"a: missing; make it again"):
         check_digests(tmp_path, kept, "make it again")
 
 
-@pytest.mark.parametrize(
-    ("mode", "told"), [(0o755, None), (0o775, None), (0o664, None), (0o757, "may write"), (0o666, "may write")]
-)
+@cases("""
+    mode  | told
+    0o755 | null
+    0o775 | null
+    0o664 | null
+    0o757 | may write
+    0o666 | may write
+""")
 def test_what_others_may_write_is_told(tmp_path, monkeypatch, mode, told):
     (path := tmp_path / "file").touch()
     assert others(tmp_path / "none") is None
-    path.chmod(mode)
+    path.chmod(int(mode, 8))
     assert told in (others(path) or "") if told else others(path) is None
     monkeypatch.setattr(os, "getegid", lambda: path.stat().st_gid + 1)
-    assert (others(path) is None) == (mode == 0o755)
+    assert (others(path) is None) == (mode == "0o755")
 
 
 def test_a_noted_file_that_others_could_have_written_is_made_again(tmp_path):
@@ -113,23 +119,23 @@ def test_an_archive_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(tm
     path = tmp_path / "a.npz"
     np.savez_compressed(path, a=np.zeros(limits.UNPACKED // 8 + 1))
     monkeypatch.setattr("zipfile.ZipFile.testzip", lambda _: pytest.fail("it was unpacked"))
-    with pytest.raises(UserError, match=r"a\.npz: unpacks to over 200 times its size; remove it"):
+    with refuses(r"a\.npz: unpacks to over 200 times its size; remove it"):
         check_archive(path, "remove it")
 
 
 def test_numbers_that_are_repeated_and_not_stored_are_no_weights(tmp_path):
     path = tmp_path / "a.ckpt"
     integrity.save_checkpoint({"state_dict": {"w": torch.ones(1, 1).expand(10**6, 10**6)}}, path)
-    with pytest.raises(UserError, match="'w' are not dense numbers"):
+    with refuses("'w' are not dense numbers"):
         integrity.load_checkpoint(path, "remove it")
 
 
-@pytest.mark.parametrize("name", ["a.npz", ".a.npz~12345678.partial", "a.npz.sha256"])
+@for_each("name", "a.npz .a.npz~12345678.partial a.npz.sha256")
 def test_nothing_waits_for_a_pipe(tmp_path, name):
     os.mkfifo(tmp_path / name)
     path = tmp_path / "a.npz"
     if name == path.name:
-        with pytest.raises(UserError, match="expected a regular file, and it is a pipe"):
+        with refuses("expected a regular file, and it is a pipe"):
             check_archive(path, "remove it")
         return
     assert not integrity.is_as_noted(path)

@@ -8,37 +8,35 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.commands.bilm import Vocabulary
+from elmo_bench.commands.command import command
 from elmo_bench.commands.compare import Report
 from elmo_bench.commands.train import DOWNLOADS, Data
-from elmo_bench.commands.use import Embed, Predict
 from elmo_bench.system import places
-from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files, outputs
 from tests import tiny_bilm
 from tests.conftest import PATIENCE
+from tests.fakes import for_each, refuses, table
 
 ROOT = Path(__file__).resolve().parents[2]
-BILM = ["options={0}/options.json", "weights={0}/weights.hdf5"]
-CASES = {
-    "embed, its text": (Embed, [*BILM, "input={0}/t"], "t"),
-    "embed, its options": (Embed, [*BILM, "input={0}/t"], "options.json"),
-    "embed, its weights": (Embed, [*BILM, "input={0}/t"], "weights.hdf5"),
-    "embed, the open biLM": (Embed, ["input={0}/t"], "models/open/weights.hdf5"),
-    "vocabulary, a file": (Vocabulary, ["text={0}/t"], "t"),
-    "vocabulary, one of a folder": (Vocabulary, ["text={0}"], "t"),
-    "vocabulary, one of a pattern": (Vocabulary, ["text={0}/[t]*"], "t"),
-    "predict, its input": (Predict, ["task=ner", "input={0}/t"], "t"),
-    "predict, its checkpoint": (Predict, ["checkpoint={0}/run.ckpt", "input={0}/t"], "run.ckpt"),
-    "predict, a head": (Predict, ["task=ner", "input={0}/t", "models_root={0}/models"], "models/heads/ner/head.ckpt"),
-}  # fmt: skip
+CASES = table("""
+    embed      | options={0}/options.json weights={0}/weights.hdf5 input={0}/t | t
+    embed      | options={0}/options.json weights={0}/weights.hdf5 input={0}/t | options.json
+    embed      | options={0}/options.json weights={0}/weights.hdf5 input={0}/t | weights.hdf5
+    embed      | input={0}/t                                | models/open/weights.hdf5
+    vocabulary | text={0}/t                                 | t
+    vocabulary | text={0}                                   | t
+    vocabulary | text={0}/[t]*                              | t
+    predict    | task=ner input={0}/t                       | t
+    predict    | checkpoint={0}/run.ckpt input={0}/t        | run.ckpt
+    predict    | task=ner input={0}/t models_root={0}/models | models/heads/ner/head.ckpt
+""")
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A text, a biLM, the open biLM and a head."""
     place = tmp_path / "here"
-    for name in ("models/open/options.json", "models/open/weights.hdf5", "models/heads/ner/head.ckpt", "run.ckpt", "t"):
+    for name in "models/open/options.json models/open/weights.hdf5 models/heads/ner/head.ckpt run.ckpt t".split():
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text("a few words\n")
     tiny_bilm.exported(place)
@@ -49,15 +47,14 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("through", ["", "soft", "hard"])
 @pytest.mark.parametrize("case", CASES)
 def test_an_input_is_refused_as_the_output(folder, case, through):
-    command, arguments, name = CASES[case]
+    typed, arguments, name = case
     target = output = folder / name
     if through:
         output = folder.parent / "other"
         os.symlink(target, output) if through == "soft" else os.link(target, output)
     before = target.read_bytes()
-    typed = [*(each.format(folder) for each in arguments), f"output={output}"]
-    with pytest.raises(UserError, match="is what the command reads .*; give another output"):
-        command.parse(typed).run()
+    with refuses("is what the command reads .*; give another output"):
+        command(typed).parse([*arguments.format(folder).split(), f"output={output}"]).run()
     assert target.read_bytes() == before
 
 
@@ -65,7 +62,7 @@ def test_another_output_is_written(folder, monkeypatch, capsys):
     """Also where the input has another name for a file beside it, and where a file is replaced."""
     (folder.parent / "words").write_text("of an earlier call")
     monkeypatch.setattr("sys.argv", ["elmo-bench", f"text={folder}/t", f"output={folder.parent}/words"])
-    Vocabulary.parse(sys.argv[1:]).run()
+    command("vocabulary").parse(sys.argv[1:]).run()
     assert "few" in (folder.parent / "words").read_text()
 
 
@@ -79,7 +76,7 @@ def test_a_folder_takes_its_place_at_the_end_or_not_at_all(tmp_path):
                 interrupt.parent.mkdir(exist_ok=True)
                 interrupt.write_text("of somebody else")
 
-    with pytest.raises(UserError, match="bilm: somebody else has made it meanwhile; give another output"):
+    with refuses("bilm: somebody else has made it meanwhile; give another output"):
         write("new", None, place / mark)
     assert (place / mark).read_text() == "of somebody else"
     shutil.rmtree(place)
@@ -103,7 +100,7 @@ def test_data_removes_no_folder_that_it_has_not_made(tmp_path, monkeypatch):
     mine = tmp_path / DOWNLOADS / "film"
     mine.parent.mkdir()
     mine.write_text("mine")
-    with pytest.raises(UserError, match="was not made by this command, which would remove it; move it away"):
+    with refuses("was not made by this command, which would remove it; move it away"):
         Data.parse(sys.argv[1:]).run()
     assert mine.read_text() == "mine"
     mine.unlink()
@@ -114,7 +111,7 @@ def test_data_removes_no_folder_that_it_has_not_made(tmp_path, monkeypatch):
 def test_a_report_replaces_no_readme_of_somebody_else(tmp_path, monkeypatch):
     (tmp_path / "README.md").write_text("# My data\n")
     monkeypatch.setattr("sys.argv", ["elmo-bench report", f"results_root={tmp_path}"])
-    with pytest.raises(UserError, match="README.md: not written by `elmo-bench report`; move it away"):
+    with refuses("README.md: not written by `elmo-bench report`; move it away"):
         Report.parse(sys.argv[1:]).run()
     assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
     assert (tmp_path / "README.md").read_text() == "# My data\n"
@@ -131,7 +128,7 @@ def test_clean_cache_removes_only_what_this_project_has_made(tmp_path):
     assert [path.name for path in (tmp_path / "vectors").iterdir()] == ["glove.txt"]
 
 
-@pytest.mark.parametrize("mask", [0o000, 0o002])
+@for_each("mask", "0 2")
 def test_what_is_written_only_its_owner_may_change(tmp_path, mask):
     before = os.umask(mask)
     try:

@@ -10,9 +10,9 @@ from elmo_bench.commands.compare import Report
 from elmo_bench.configuration import composing
 from elmo_bench.running.launch import train
 from elmo_bench.system import places
-from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import outputs
 from elmo_bench.system.terminal import console
+from tests.fakes import refuses
 
 PLACES = {
     "loop": ": is a link that leads back to itself; give another place",
@@ -50,7 +50,7 @@ def test_a_place_that_cannot_be_is_told_in_one_line(folder, name, monkeypatch, c
     told = "/proc/elmo: there is no such folder" if name == "/proc/elmo" else message  # a report makes none
     assert told in said(capsys, lambda: Report.parse([f"results_root={there}"]).run())
     if name != "dangling":  # the folder is made where the link leads to
-        with pytest.raises(UserError, match=re.escape(message)):
+        with refuses(re.escape(message)):
             outputs.begun(there, "card.json")
     assert [path for path in sorted(folder.iterdir()) if path not in own.values()] == before
 
@@ -66,7 +66,7 @@ def test_a_user_without_a_home_is_told(monkeypatch):
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr("pwd.getpwuid", lambda _: {}[0])
     monkeypatch.setattr(places, "CHECKOUT", False)
-    with pytest.raises(UserError, match=r"there is no home folder; set HOME, or give a whole path"):
+    with refuses(r"there is no home folder; set HOME, or give a whole path"):
         places.machine_cache()
     assert places.expanded(os.sep) == places.Path("/")
 

@@ -14,6 +14,7 @@ from elmo_bench.system import places
 from elmo_bench.system.terminal import console
 from tests.command import Fork
 from tests.conftest import clean_environment
+from tests.fakes import cases, for_each
 
 pytestmark = pytest.mark.slow
 RECORDS = "runs/mini/sst5"
@@ -44,12 +45,12 @@ def recorded(tmp_path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("encoding", ["ascii", None])
+@for_each("encoding", "ascii null")
 def test_the_report_is_written_whatever_stdout_is(recorded, encoding):
     status, out, err = typed("report", f"results_root={recorded}", encoding=encoding)
     assert "Traceback" not in err
     assert json.loads((recorded / "report.json").read_text())
-    assert "±" in (recorded / "README.md").read_text(encoding="utf-8")
+    assert "±" in (recorded / "README.md").read_text()
     if encoding is None:
         assert (status, err.count("\n")) == (2, 1)
         assert err.startswith("error: done, but standard output is closed")
@@ -74,18 +75,16 @@ def test_files_do_not_take_the_number_of_a_closed_stream(tmp_path):
     assert int((tmp_path / "number").read_text()) > 2
 
 
-@pytest.mark.parametrize(
-    ("shell", "status", "out", "err"),
-    [
-        ("--version >&-", 2, "", "error: done, but standard output is closed, so what it prints is lost"),
-        ("score task=sst5 gold=/no predictions=/no >&-", 2, "", "error: /no: no such file"),
-        ("score task=sst5 gold=/no predictions=/no 2>&-", 2, "", ""),
-        ("score task=sst5 gold=/no predictions=/no 2>/dev/full", 2, "", ""),
-        ("--version <&-", 0, "elmo_bench ", ""),
-        ("--version 1</dev/null", 2, "", "error: standard output or a temporary file: is not open for writing"),
-        ("--version >/dev/full", 2, "", "error: standard output or a temporary file: no space left"),
-    ],
-)
+@cases("""
+    shell         | status | out | err
+    --version >&- | 2 | "" | error: done, but standard output is closed, so what it prints is lost
+    score task=sst5 gold=/no predictions=/no >&- | 2 | "" | error: /no: no such file
+    score task=sst5 gold=/no predictions=/no 2>&- | 2 | "" | ""
+    score task=sst5 gold=/no predictions=/no 2>/dev/full | 2 | "" | ""
+    --version <&- | 0 | "elmo_bench " | ""
+    --version 1</dev/null | 2 | "" | error: standard output or a temporary file: is not open for writing
+    --version >/dev/full | 2 | "" | error: standard output or a temporary file: no space left
+""")
 def test_a_process_with_odd_streams_ends_in_one_line(shell, status, out, err):
     done = subprocess.run(
         ["sh", "-c", f'exec "$0" -m elmo_bench {shell}', sys.executable], cwd=places.ROOT, env=clean_environment(),

@@ -8,43 +8,44 @@ from omegaconf import OmegaConf
 from elmo_bench.bilm.untrained import UntrainedBilm
 from elmo_bench.configuration import composing
 from elmo_bench.system import places
-from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import yaml_text
 from elmo_bench.system.terminal import console
+from tests.fakes import refuses, table
 
 NINE = ",".join(9 * ["*{}"])
 BOMB = "a: &a [x]\n" + "".join(
     f"{one}: &{one} [{NINE.replace('{}', before)}]\n" for before, one in zip("abcdefghi", "bcdefghij", strict=True)
 )
-WRONG = {
-    BOMB: ":6: not readable YAML (more than 20,000 values, with aliases expanded)",
-    "a: " + 300 * "[": ":1: not readable YAML (nested more than 40 deep)",
-    "".join(f"{depth * ' '}a:\n" for depth in range(300)): ":40: not readable YAML (nested more than 40 deep)",
-    "a: &a [*a]": ":1: not readable YAML (*a is inside its own target)",
-    "a: [1\nb: }": ":2: not readable YAML (",  # the parsers differ in the rest
-    "a: 1\na: 2": ":2: not readable YAML (found duplicate key a)",
-    "a: !!python/object/apply:os.mkdir [made]": ":1: not readable YAML (could not determine a constructor for the tag",
-    "a: " + 5000 * "9": ":1: not readable YAML (9999999999999999999999999999999999999999 is no int that can be read)",
-    "a: 0x" + 99 * "f": ":1: not readable YAML (0xffffffffffffffffffffffffffffffffffffff is no int that can be read)",
-    "b: 1\na: !!bool x": ":2: not readable YAML (x is no bool that can be read)",
-    "a: !!timestamp x": ":1: not readable YAML (x is no timestamp that can be read)",
-    "~: 1": ": not readable YAML (Incompatible key type 'NoneType')",
-    "a: ${": ": not readable YAML (no viable alternative at input '${')",
-    "a: \0": ": not readable YAML (unacceptable character #x0000",
-    "- a": ": expected YAML of the form `key: value`",
-    "a: é".encode("latin-1"): ":1: not UTF-8",
-    "#" * (2 << 20): ": more than 1 MiB of YAML",
-}  # fmt: skip
+WRONG = table(r"""
+    "a: &a [*a]"       | :1: not readable YAML (*a is inside its own target)
+    "a: [1\nb: }"      | :2: not readable YAML (
+    "a: 1\na: 2"       | :2: not readable YAML (found duplicate key a)
+    a: !!python/object/apply:os.mkdir [made] | \
+        :1: not readable YAML (could not determine a constructor for the tag
+    "b: 1\na: !!bool x" | :2: not readable YAML (x is no bool that can be read)
+    a: !!timestamp x   | :1: not readable YAML (x is no timestamp that can be read)
+    ~: 1               | : not readable YAML (Incompatible key type 'NoneType')
+    a: ${              | : not readable YAML (no viable alternative at input '${')
+    "a: \u0000"        | : not readable YAML (unacceptable character #x0000
+    - a                | ": expected YAML of the form `key: value`"
+""")
+LARGE = [
+    (BOMB, ":6: not readable YAML (more than 20,000 values, with aliases expanded)"),
+    ("a: " + 300 * "[", ":1: not readable YAML (nested more than 40 deep)"),
+    ("".join(f"{depth * ' '}a:\n" for depth in range(300)), ":40: not readable YAML (nested more than 40 deep)"),
+    ("a: " + 5000 * "9", f":1: not readable YAML ({40 * '9'} is no int that can be read)"),
+    ("a: 0x" + 99 * "f", f":1: not readable YAML (0x{38 * 'f'} is no int that can be read)"),
+    ("a: é".encode("latin-1"), ":1: not UTF-8"),
+    ("#" * (2 << 20), ": more than 1 MiB of YAML"),
+]
 
 
-@pytest.mark.parametrize(("content", "message"), WRONG.items(), ids=[str(number) for number in range(len(WRONG))])
+@pytest.mark.parametrize("content, message", WRONG + LARGE, ids=range(len(WRONG + LARGE)))
 def test_what_is_no_readable_yaml_is_one_line(tmp_path, content, message):
     path = tmp_path / "options.yaml"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(UserError) as raised:
+    with refuses(f"{path}{message}"):
         yaml_text.read(path)
-    assert str(raised.value).startswith(f"{path}{message}")
-    assert len(str(raised.value).splitlines()) == 1
 
 
 def test_what_is_readable_is_read_as_omegaconf_reads_it(tmp_path):
@@ -63,9 +64,8 @@ def test_sizes_of_an_untrained_bilm_that_cannot_be_read(tmp_path, content):
     like = tmp_path / "like.yaml"
     like.write_text(content)
     bilm = SimpleNamespace(options=str(tmp_path / "o.json"), weights=str(tmp_path / "w.hdf5"), like=str(like))
-    with pytest.raises(UserError) as raised:
+    with refuses(f"^{like}"):
         UntrainedBilm(bilm).recipe()  # type: ignore[arg-type]
-    assert str(raised.value).startswith(str(like))
 
 
 @pytest.mark.slow

@@ -9,9 +9,9 @@ import torch
 
 from elmo_bench.embedding.tables import VectorFiles
 from elmo_bench.embedding.vectors import Lookup, find, word_embedding
-from elmo_bench.system.errors import UserError
 from elmo_bench.text.batching import BucketSampler, pad_tokens
 from elmo_bench.text.vocabulary import Vocabulary
+from tests.fakes import at, cases, for_each, refuses
 
 LENGTHS = [1 + (i * i) % 37 for i in range(203)]
 
@@ -32,8 +32,8 @@ def test_pad_tokens():
     assert cased.chars is None
 
 
-@pytest.mark.parametrize("budget", [None, 100, 5])
-@pytest.mark.parametrize("shuffle", [True, False])
+@for_each("budget", "null 100 5")
+@for_each("shuffle", "true false")
 def test_every_sentence_once_within_the_bounds(budget, shuffle):
     sampler = BucketSampler(LENGTHS, 16, seed=3, token_budget=budget, shuffle=shuffle)
     for epoch in range(3):
@@ -87,7 +87,7 @@ def test_random_vectors():
     assert table.weight.requires_grad
 
 
-@pytest.mark.parametrize("form", ["plain", "gz", "xz", "zip", "header"])
+@for_each("form", "plain gz xz zip header")
 def test_vectors_of_the_vocabulary_the_first_of_a_word(tmp_path, form):
     path = tmp_path / f"vectors.3d.txt{'' if form in ('plain', 'header') else '.' + form}"
     if form == "zip":
@@ -101,28 +101,25 @@ def test_vectors_of_the_vocabulary_the_first_of_a_word(tmp_path, form):
     assert {word: vector.tolist() for word, vector in found.items()} == {"the": [0.5, 1, -2], "sings": [1, 2, 3]}
 
 
-@pytest.mark.parametrize(
-    ("content", "line", "words"),
-    [
-        ("the 1 2 3\nsings 1 2\n", 2, "2 numbers where 3"),
-        ("the 1 2 3\nsings 1 2 3 4\n", 2, "4 numbers where 3"),
-        ("the 1 2 3 4\n", 1, "4 numbers where 3"),
-        ("the 1 2 3\nsings 1 x 3\n", 2, "not a number"),
-        ("the 1 nan 3\n", 1, "not finite"),
-        ("the 1 1e999 3\n", 1, "not finite"),
-        ("the 1 1_0 3\n", 1, "not a number"),
-        ("the 1 ٣ 3\n", 1, "not a number"),
-        ("the 1 2 3\n\n", 2, "empty line"),
-        ("other 1 2 3\n", None, "has 0 of the"),
-        ("", None, "has 0 of the"),
-    ],
-)
+@cases(r"""
+    content                      | line | words
+    "the 1 2 3\nsings 1 2\n"     | 2    | 2 numbers where 3
+    "the 1 2 3\nsings 1 2 3 4\n" | 2    | 4 numbers where 3
+    "the 1 2 3 4\n"              | 1    | 4 numbers where 3
+    "the 1 2 3\nsings 1 x 3\n"   | 2    | not a number
+    "the 1 nan 3\n"              | 1    | not finite
+    "the 1 1e999 3\n"            | 1    | not finite
+    "the 1 1_0 3\n"              | 1    | not a number
+    "the 1 ٣ 3\n"                | 1    | not a number
+    "the 1 2 3\n\n"              | 2    | empty line
+    "other 1 2 3\n"              | null | has 0 of the
+    ""                           | null | has 0 of the
+""")
 def test_faults_in_vector_files(tmp_path, content, line, words):
     path = tmp_path / "vectors.txt"
     path.write_text(content)
-    with pytest.raises(UserError, match=words) as error:
+    with refuses(words, at(path, line)):
         find(VectorFiles(path), WORDS.items, 3, Lookup())
-    assert (error.value.path, error.value.line) == (path, line)
 
 
 def test_archives_that_do_not_say_which_file(tmp_path):
@@ -130,8 +127,8 @@ def test_archives_that_do_not_say_which_file(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("one.txt", VECTORS)
         archive.writestr("two.txt", VECTORS)
-    with pytest.raises(UserError, match=r"one\.txt, two\.txt"):
+    with refuses(r"one\.txt, two\.txt"):
         find(VectorFiles(path), WORDS.items, 3, Lookup())
     path.write_bytes(b"no archive")
-    with pytest.raises(UserError, match="damaged"):
+    with refuses("damaged"):
         find(VectorFiles(path), WORDS.items, 3, Lookup())

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.system.errors import UserError
 from elmo_bench.text.columns import read_blocks
 from elmo_bench.text.tags import (
     SCHEMES,
@@ -23,6 +22,7 @@ from elmo_bench.text.tags import (
     scheme_of,
     spans,
 )
+from tests.fakes import at, cases, refuses
 
 
 def rows(path: Path, **options) -> list[list[list[str]]]:
@@ -69,29 +69,25 @@ def test_a_word_that_begins_as_a_comment_is_none_between_tabs_and_told_between_s
 def test_widths_by_sentence(file):
     path = file("a b\n\nc d e\nf g h\n")
     assert [len(block.rows[0]) for block in read_blocks(path, widths="sentence")] == [2, 3]
-    with pytest.raises(UserError, match="3 columns, but the lines before have 2") as error:
+    with refuses("3 columns, but the lines before have 2", f"{path}:3: "):
         list(read_blocks(path))
-    assert (error.value.path, error.value.line) == (path, 3)
 
 
-@pytest.mark.parametrize(
-    ("content", "line", "words"),
-    [
-        (b"a O\nb\n", 2, "1 columns, but"),
-        (b"a\tO\nb O\n", 2, "1 columns, but"),
-        (b"a\tO\n\tO\n", 2, "column 0 .* is empty"),
-        (b"a\n", 1, "at least 2"),
-        (b"a O\n\xff O\n", 2, "UTF-8"),
-        (b"", None, "no sentence"),
-        (b"\n -DOCSTART-\n\n-DOCSTART- O\n", 2, "1 column"),
-        (b"\n\n-DOCSTART- O\n\n", None, "no sentence"),
-    ],
-)
+@cases(r"""
+    content                           | line | words
+    "a O\nb\n"                        | 2    | 1 columns, but
+    "a\tO\nb O\n"                     | 2    | 1 columns, but
+    "a\tO\n\tO\n"                     | 2    | column 0 .* is empty
+    "a\n"                             | 1    | at least 2
+    "a O\n\u00ff O\n"                 | 2    | UTF-8
+    ""                                | null | no sentence
+    "\n -DOCSTART-\n\n-DOCSTART- O\n" | 2    | 1 column
+    "\n\n-DOCSTART- O\n\n"            | null | no sentence
+""")
 def test_malformed_files_are_named_with_their_line(file, content, line, words):
-    path = file(content)
-    with pytest.raises(UserError, match=words) as error:
+    path = file(content.encode("latin-1"))
+    with refuses(words, at(path, line)):
         list(read_blocks(path, minimum=2))
-    assert (error.value.path, error.value.line) == (path, line)
 
 
 def test_missing_and_damaged_files(file, tmp_path):
@@ -100,9 +96,8 @@ def test_missing_and_damaged_files(file, tmp_path):
     damaged = {"cut.gz": whole[:-20], "changed.gz": changed, "wrong.gz": b"no archive", "wrong.xz": b"no archive"}
     files = [file(content, name) for name, content in damaged.items()]
     for path in (tmp_path / "nowhere", tmp_path, *files):
-        with pytest.raises(UserError) as error:
+        with refuses(f"{path}: "):
             list(read_blocks(path))
-        assert error.value.path == path
 
 
 # Tags.
@@ -119,16 +114,14 @@ def test_conversions_between_schemes():
             assert convert(tags.split(), scheme) == expected.split()
 
 
-@pytest.mark.parametrize(
-    ("scheme", "good", "bad", "index"),
-    [
-        ("iob1", "I-A B-A I-B", "I-A O B-A", 2),
-        ("iob2", "B-A I-A B-A", "B-A I-B", 1),
-        ("bioes", "B-A I-A E-A S-A O", "B-A O", 0),
-        ("bioes", "S-A", "S-A B-A", 1),
-        ("iob2", "O", "S-A", 0),
-    ],
-)
+@cases("""
+    scheme | good              | bad       | index
+    iob1  | I-A B-A I-B       | I-A O B-A | 2
+    iob2  | B-A I-A B-A       | B-A I-B   | 1
+    bioes | B-A I-A E-A S-A O | B-A O     | 0
+    bioes | S-A               | S-A B-A   | 1
+    iob2  | O                 | S-A       | 0
+""")
 def test_a_tag_against_the_scheme_asked_for_is_named(scheme, good, bad, index):
     read(scheme, good)
     with pytest.raises(TagError, match=f"{bad.split()[index]}' does not follow {scheme}") as error:
@@ -191,7 +184,19 @@ def test_a_scheme_that_is_asked_for_allows_no_exception():
     assert read("bioes", "U-A B-A L-A").spans == [[("A", 0, 1), ("A", 1, 3)]]
 
 
-@pytest.mark.parametrize("tag", ["X-PER", "PER", "B", "B-", "-PER", "o", "", "BI-PER", "PER-B", "_"])
+@cases("""
+    tag
+    X-PER
+    PER
+    B
+    B-
+    -PER
+    o
+    ""
+    BI-PER
+    PER-B
+    _
+""")
 def test_unknown_tags(tag):
     with pytest.raises(ValueError, match="tag"):
         normalised([tag])
@@ -199,10 +204,10 @@ def test_unknown_tags(tag):
 
 def test_labels_and_constraints():
     names = labels(["PER", "LOC", "PER"], "bioes")
-    assert names == ["O", "B-LOC", "I-LOC", "E-LOC", "S-LOC", "B-PER", "I-PER", "E-PER", "S-PER"]
+    assert names == "O B-LOC I-LOC E-LOC S-LOC B-PER I-PER E-PER S-PER".split()
     assert (scheme_of(names), scheme_of(labels(["A"], "iob2"))) == ("bioes", "iob2")
     start, pairs, end = constraints(names, "bioes")
-    assert [name for name, ok in zip(names, start, strict=True) if ok] == ["O", "B-LOC", "S-LOC", "B-PER", "S-PER"]
-    assert [name for name, ok in zip(names, end, strict=True) if ok] == ["O", "E-LOC", "S-LOC", "E-PER", "S-PER"]
+    assert [name for name, ok in zip(names, start, strict=True) if ok] == "O B-LOC S-LOC B-PER S-PER".split()
+    assert [name for name, ok in zip(names, end, strict=True) if ok] == "O E-LOC S-LOC E-PER S-PER".split()
     assert [name for name, ok in zip(names, pairs[names.index("I-LOC")], strict=True) if ok] == ["I-LOC", "E-LOC"]
     assert pairs[names.index("E-LOC")] == pairs[0] == start

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.system.errors import UserError
 from elmo_bench.text import brackets
 from elmo_bench.text.columns import read_blocks
 from elmo_bench.text.conll2012 import find_files, read_documents
 from elmo_bench.text.tags import Span
+from tests.fakes import at, cases, refuses, table
 
 # As OntoNotes writes it: spaces, a sense without a frame (case), a speaker, clusters that nest and cross.
 GOLD = """\
@@ -35,7 +35,7 @@ def test_a_document_with_everything(file):
     assert (first.name, first.part, first.genre, first.line) == ("bc/made/00/made_0001", "000", "bc", 1)
     assert (second.part, second.line, len(second.sentences)) == ("001", 12, 1)
     sentence = first.sentences[0]
-    assert sentence.words == ["Ida", "asked", "Bo", "to", "sing", "case"]
+    assert sentence.words == "Ida asked Bo to sing case".split()
     assert sentence.pos[1] == "VBD"
     assert sentence.lines == [2, 3, 4, 5, 6, 7]
     assert [s.speakers[0] for s in first.sentences] == ["Host#1", "Bo"]
@@ -57,9 +57,8 @@ def test_lemmas_without_frames_are_predicates_where_the_columns_say_so(file):
 def test_columns_in_another_order_than_their_predicates_are_an_error(file):
     swapped = GOLD.replace("(V*)      *      -\n", "*      (V*)      -\n").replace("(ARG1*)   (V*)", "(V*)   (ARG1*)")
     sentence = next(read_documents(file(swapped))).sentences[0]
-    with pytest.raises(UserError, match="the column of the predicate 'asked' has its V at 'sing'") as caught:
+    with refuses(":3: the column of the predicate 'asked' has its V at 'sing'"):
         sentence.predicates()
-    assert caught.value.line == 3
 
 
 def test_a_frame_without_a_column_is_no_predicate(file):
@@ -72,9 +71,8 @@ def test_a_frame_without_a_column_is_no_predicate(file):
 
 def test_a_last_column_of_arguments_is_none_of_coreference(file):
     lacking = "\n".join(line.rsplit(maxsplit=1)[0] if line.startswith("bc") else line for line in GOLD.splitlines()[:7])
-    with pytest.raises(UserError, match="the last column has arguments, and one of coreference is missing") as caught:
+    with refuses(":6: the last column has arguments, and one of coreference is missing"):
         next(read_documents(file(f"{lacking}\n\n#end document\n"))).sentences[0].predicates()
-    assert caught.value.line == 6
 
 
 def test_columns_without_marks_are_one_document(file):
@@ -93,7 +91,7 @@ def test_files_are_streamed(file):
     path = file(GOLD + "#begin document (cut); part 000\n")
     documents = read_documents(path)
     assert [next(documents).part, next(documents).part] == ["000", "001"]
-    with pytest.raises(UserError, match="cut off"):
+    with refuses("cut off"):
         next(documents)
 
 
@@ -105,55 +103,54 @@ def read(path: Path) -> None:
         document.clusters()
 
 
-CASE = "bc/made/00/made_0001   0   5  case    NN        *))))) case"
-BAD = [
-    (("(ARG2*   (ARG0*", "*   (ARG0*"), 5, "not open"),
-    (("*)     *)", "*     *)"), 4, "never closed"),
-    (("(ARG1*)   (V*)", "(ARG1*)   V)"), 6, "not a bracket cell"),
-    (("*)     *)", "*ARG0)     *)"), 5, "'ARG2' is open"),
-    (("sing   01", "sing   01 x"), 6, "15 columns"),
-    ((f"(V*)   (3|1)\n{CASE}    -", f"*   (3|1)\n{CASE}    01"), 6, "'sing' has no column"),
-    (("ask   02", "-   -"), 2, "1 predicates but 2 columns"),
-    (("made_0001); part 001", "made_0001); part 0"), 12, "again"),
-    (("0   2    Bo", "0   0    Bo"), 4, "numbered from 0 again"),
-    (("#end document\n#begin", "#begin"), 11, "before the one at line 1 ends"),
-    (("#end document\n#begin", "#end document\n#end document\n#begin"), 12, "without its '#begin document'"),
-    (("#begin document (bc/made/00/made_0001); part 001\n", ""), 12, "outside any document"),
-    (("#begin document (bc/made/00/made_0001); part 001", "#begin documents"), 12, "expected '#begin"),
-    (("Bo   *   -", "Bo   *"), 9, "at least 12"),
-    (("(1|(2", "(1|2"), 4, "not a cluster cell|not open"),
-    (("(3|1)", "(3|4)"), 6, "cluster 4 that is not open"),
-    ((" 3)\n", " -\n"), 6, "cluster 3 is never closed"),
-    (("(1|(2", "(1|((2"), 4, "not a cluster cell"),
-    (("*      -\n", "*      (7)|(7)\n"), 3, "cluster 7 has this word as a mention twice"),
-]
+BAD = table(r"""
+    (ARG2*   (ARG0*        | *   (ARG0*      | 5  | not open
+    *)     *)              | *     *)        | 4  | never closed
+    (ARG1*)   (V*)         | (ARG1*)   V)    | 6  | not a bracket cell
+    *)     *)              | *ARG0)     *)   | 5  | 'ARG2' is open
+    sing   01              | sing   01 x     | 6  | 15 columns
+    "(V*)   (3|1)\nbc/made/00/made_0001   0   5  case    NN        *))))) case    -" | \
+        "*   (3|1)\nbc/made/00/made_0001   0   5  case    NN        *))))) case    01" | 6 | 'sing' has no column
+    ask   02               | "-   -"         | 2  | 1 predicates but 2 columns
+    made_0001); part 001   | made_0001); part 0 | 12 | again
+    0   2    Bo            | 0   0    Bo     | 4  | numbered from 0 again
+    "#end document\n#begin" | #begin         | 11 | before the one at line 1 ends
+    "#end document\n#begin" | "#end document\n#end document\n#begin" | 12 | without its '#begin document'
+    "#begin document (bc/made/00/made_0001); part 001\n" | "" | 12 | outside any document
+    #begin document (bc/made/00/made_0001); part 001 | #begin documents | 12 | expected '#begin
+    Bo   *   -             | Bo   *          | 9  | at least 12
+    (1|(2                  | (1|2            | 4  | not a cluster cell|not open
+    (3|1)                  | (3|4)           | 6  | cluster 4 that is not open
+    " 3)\n"                | " -\n"          | 6  | cluster 3 is never closed
+    (1|(2                  | (1|((2          | 4  | not a cluster cell
+    "*      -\n"           | "*      (7)|(7)\n" | 3 | cluster 7 has this word as a mention twice
+""")
 
 
-@pytest.mark.parametrize(("change", "line", "message"), BAD, ids=[message for *_, message in BAD])
-def test_faults_are_named_by_file_and_line(file, change, line, message):
-    assert GOLD.count(change[0]) == 1
-    path = file(GOLD.replace(*change))
-    with pytest.raises(UserError, match=message) as caught:
+@pytest.mark.parametrize("before, after, line, message", BAD)
+def test_faults_are_named_by_file_and_line(file, before, after, line, message):
+    assert GOLD.count(before) == 1
+    path = file(GOLD.replace(before, after))
+    with refuses(message, at(path, line)):
         read(path)
-    assert (caught.value.path, caught.value.line) == (path, line)
 
 
 def test_one_part_in_two_files(file):
     paths = [file(GOLD, "a.conll"), file(GOLD, "b.conll")]
-    with pytest.raises(UserError, match=r"again; the first begins at .*a\.conll:1"):
+    with refuses(r"again; the first begins at .*a\.conll:1"):
         list(read_documents(paths))
 
 
 def test_cells_of_arguments():
-    nested = ["(A(B*", "*B)A)", "(A(A*))", "*"]
+    nested = "(A(B* *B)A) (A(A*)) *".split()
     assert brackets.spans(nested) == [Span("A", 0, 2), Span("B", 0, 2), Span("A", 2, 3), Span("A", 2, 3)]
     spans = [Span("ARG0", 0, 1), Span("C-ARG0", 2, 5), Span("V", 1, 2)]
-    assert brackets.write_spans(spans, 6) == ["(ARG0*)", "(V*)", "(C-ARG0*", "*", "*)", "*"]
+    assert brackets.write_spans(spans, 6) == "(ARG0*) (V*) (C-ARG0* * *) *".split()
     assert brackets.spans(brackets.write_spans(spans, 6)) == sorted(spans, key=lambda span: span.start)
 
 
 def test_cells_of_clusters():
-    crossing = ["(0|(1|(2)", "-", "0)|(0|(0", "1)|0)", "0)|(10)"]
+    crossing = "(0|(1|(2) - 0)|(0|(0 1)|0) 0)|(10)".split()
     assert brackets.mentions(crossing) == [
         Span("0", 0, 5), Span("1", 0, 4), Span("2", 0, 1), Span("0", 2, 4), Span("0", 2, 3), Span("10", 4, 5),
     ]  # fmt: skip
@@ -170,7 +167,7 @@ def test_chains_come_in_the_order_in_which_the_reference_scorer_meets_them():
 
 
 def test_splits_by_folder_by_list_and_by_file(file, tmp_path):
-    for name in ("s/b/2.v4_gold_conll", "s/b/1.v4_gold_conll.gz", "s/a.conll.xz", "s/b/2.v4_auto_conll", "s/x.onf"):
+    for name in "s/b/2.v4_gold_conll s/b/1.v4_gold_conll.gz s/a.conll.xz s/b/2.v4_auto_conll s/x.onf".split():
         file(GOLD, name)
     file("b/2\nb/1\n\n", "s/test.id")
     file("s/b/1.v4_gold_conll.gz\ns/a.conll.xz\n", "dev.list")
@@ -186,25 +183,26 @@ def test_splits_by_folder_by_list_and_by_file(file, tmp_path):
         assert find_files(path) == [path]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "line", "message"),
-    [
-        ("s/x.list", "../dev.list\n", 1, "leads out"),
-        ("s/x.list", "\n/etc/passwd\n", 2, "leads out"),
-        ("s/x.list", "\nb/1\n", 2, "no such file"),
-        ("s/x.list", "\n", None, "list of files is empty"),
-        ("s/x.onf", "", None, "no file below"),
-    ],
-)
+@cases(r"""
+    name     | text              | line | message
+    s/x.list | "../dev.list\n"   | 1    | leads out
+    s/x.list | "\n/etc/passwd\n" | 2    | leads out
+    s/x.list | "\nb/1\n"         | 2    | no such file
+    s/x.list | "\n"              | null | list of files is empty
+    s/x.onf  | ""                | null | no file below
+""")
 def test_folders_and_lists_without_what_they_name(file, name, text, line, message):
     path = file(text, name)
-    with pytest.raises(UserError, match=message) as caught:
+    with refuses(message, at("", line)):
         find_files(path if path.suffix == ".list" else path.parent)
-    assert caught.value.line == line
 
 
 def test_comments_that_part_sentences(file):
     blocks = list(read_blocks(file("#a\nx 1\n#b\ny 2\n\n#c\n"), comment="#", apart=True))
-    assert [(block.lines, block.rows or block.comments) for block in blocks] == [
-        ([1], ["#a"]), ([2], [["x", "1"]]), ([3], ["#b"]), ([4], [["y", "2"]]), ([6], ["#c"]),
-    ]  # fmt: skip
+    assert [[block.lines, block.rows or block.comments] for block in blocks] == table(r"""
+        [1] | ["#a"]
+        [2] | [["x", "1"]]
+        [3] | ["#b"]
+        [4] | [["y", "2"]]
+        [6] | ["#c"]
+    """)

@@ -6,27 +6,23 @@ from itertools import pairwise
 import pytest
 
 from elmo_bench.text.tokenizer import covering, sentence_lengths, words
+from tests.fakes import cases
 
 
 def forms(text: str) -> list[str]:
     return [word.form for word in words(text)]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Ida's dog didn't bark.", "Ida 's dog did n't bark ."),
-        ("It cost US$3.50 (or 1,000 yen)!", "It cost US $ 3.50 ( or 1,000 yen ) !"),
-        (
-            "Dr. Bell of the U.S. left at 5 p.m.; he\u2019ll be back",
-            "Dr. Bell of the U.S. left at 5 p.m. ; he 'll be back",
-        ),
-        ("a 1,000-mile north/south line – or—two", "a 1,000 - mile north / south line – or — two"),
-        ("\u201cNo.\u201d It is no.", '" No . " It is no .'),
-        ("well... wait--what?", "well ... wait -- what ?"),
-        ("Zoë_x 東京 ½", "Zoë _ x 東京 ½"),
-    ],
-)
+@cases(r"""
+    text                                               | expected
+    Ida's dog didn't bark.                             | Ida 's dog did n't bark .
+    It cost US$3.50 (or 1,000 yen)!                    | It cost US $ 3.50 ( or 1,000 yen ) !
+    "Dr. Bell of the U.S. left at 5 p.m.; he\u2019ll be back" | Dr. Bell of the U.S. left at 5 p.m. ; he 'll be back
+    a 1,000-mile north/south line – or—two             | a 1,000 - mile north / south line – or — two
+    “No.” It is no.                                    | " No . " It is no .
+    well... wait--what?                                | well ... wait -- what ?
+    Zoë_x 東京 ½                                         | Zoë _ x 東京 ½
+""")
 def test_words(text, expected):
     assert " ".join(forms(text)) == expected
 
@@ -46,17 +42,15 @@ def test_no_character_is_lost_and_each_word_stands_where_it_says():
         assert 0 not in sentence_lengths(cut)
 
 
-@pytest.mark.parametrize(
-    ("text", "sentences"),
-    [
-        ("One. Two! Three? 4 is so.", ["One .", "Two !", "Three ?", "4 is so ."]),
-        ('He said "no." Then (she left.) All wept.', ['He said " no . "', "Then ( she left . )", "All wept ."]),
-        ("Dr. Bell met J. R. Ames. in Rome.", ["Dr. Bell met J . R . Ames . in Rome ."]),
-        ("The U.S. Army left at 3.5 p.m. on Monday.", ["The U.S. Army left at 3.5 p.m. on Monday ."]),
-        ("no end", ["no end"]),
-        ("", []),
-    ],
-)
+@cases(r"""
+    text                                      | sentences
+    One. Two! Three? 4 is so.                 | ["One .", "Two !", "Three ?", "4 is so ."]
+    He said "no." Then (she left.) All wept.  | ["He said \" no . \"", "Then ( she left . )", "All wept ."]
+    Dr. Bell met J. R. Ames. in Rome.         | ["Dr. Bell met J . R . Ames . in Rome ."]
+    The U.S. Army left at 3.5 p.m. on Monday. | ["The U.S. Army left at 3.5 p.m. on Monday ."]
+    no end                                    | ["no end"]
+    ""                                        | []
+""")
 def test_sentences(text, sentences):
     cut, begin = words(text), 0
     for length, expected in zip(sentence_lengths(cut), sentences, strict=True):

@@ -11,14 +11,12 @@ from elmo_bench.commands.use import Predict
 from elmo_bench.configuration import composing, schema
 from elmo_bench.running import unfinished
 from elmo_bench.running.build import build
-from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.integrity import load_checkpoint
 from elmo_bench.text.vocabulary import Vocabulary
 from elmo_bench.trained.heads import load
+from tests.fakes import cases, for_each, refuses
 
-CALL = {"_target_": "os.mkdir", "path": "made"}
-RESOLVED = "${oc.create:{_target_: os.mkdir, path: made}}"
-NAMED, EVALUATED = "no file in conf/ names this code there", "${ would be evaluated"
+NAMED = "no file in conf/ names this code there"
 TWICE = {"words": {"items": ["a", "a"], "special": True}}
 
 
@@ -81,28 +79,43 @@ def configured(whole, key, value):
 def test_no_pickled_code_runs(tmp_path, monkeypatch, read):
     monkeypatch.chdir(tmp_path)
     torch.save({"hyper_parameters": {}, "state_dict": {"head": Trap()}}, "best.ckpt")
-    with pytest.raises(
-        UserError, match=r"best\.ckpt: .*\(it holds more than .*: posix\.mkdir, which is not run\)"
-    ) as told:
+    with refuses(r"best\.ckpt: .*\(it holds more than .*: posix\.mkdir, which is not run\)") as told:
         read(tmp_path / "best.ckpt")
     assert "weights_only" not in str(told.value)
     assert not (tmp_path / "made").exists()
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "why"),
-    [
-        ("task.reader", CALL, NAMED), ("task.head.inner", [CALL], NAMED), ("task.chars._target_", ["os.mkdir"], NAMED),
-        ("task.optimizer._target_", "torch.optim.os.mkdir", NAMED), ("scale.maker", "this.Poem", NAMED),
-        ("task.head.inner._target_", "pytorch_lightning.callbacks.ModelCheckpoint", NAMED),
-        ("task.reader._target_", "elmo_bench.mini.MiniData", NAMED),  # a file names it, but not there
-        ("bilm._target_", "tests.toy.ToyReader", NAMED),
-        ("task.head.hidden", RESOLVED, EVALUATED), ("task.paper", {"a": ["${oc.env:HOME}"]}, EVALUATED),
-        ("bilm.name", "${page:bilm,../task/ner,task}", EVALUATED), ("task.text", {"${root:x}": 1}, EVALUATED),
-        ("task.paper", {1.5: 2}, "plain values under names"),
-    ],
-)  # fmt: skip
-def test_a_configuration_is_data(predicted, whole, key, value, why):
+@cases("""
+    key                         | value
+    task.reader                 | {"_target_": "os.mkdir", "path": "made"}
+    task.head.inner             | [{"_target_": "os.mkdir", "path": "made"}]
+    task.chars._target_         | ["os.mkdir"]
+    task.optimizer._target_     | torch.optim.os.mkdir
+    scale.maker                 | this.Poem
+    task.head.inner._target_    | pytorch_lightning.callbacks.ModelCheckpoint
+    task.reader._target_        | elmo_bench.mini.MiniData
+    bilm._target_               | tests.toy.ToyReader
+""")
+def test_code_that_no_file_names_there_is_not_called(predicted, whole, key, value):
+    is_data(predicted, whole, key, value, NAMED)
+
+
+@cases("""
+    key             | value
+    task.head.hidden | ${oc.create:{_target_: os.mkdir, path: made}}
+    task.paper      | {"a": ["${oc.env:HOME}"]}
+    bilm.name       | ${page:bilm,../task/ner,task}
+    task.text       | {"${root:x}": 1}
+""")
+def test_nothing_is_evaluated(predicted, whole, key, value):
+    is_data(predicted, whole, key, value, "${ would be evaluated")
+
+
+def test_names_are_texts(predicted, whole):
+    is_data(predicted, whole, "task.paper", {1.5: 2}, "plain values under names")
+
+
+def is_data(predicted, whole, key, value, why):
     value = OmegaConf.to_container(OmegaConf.create({"v": value}))["v"]  # type: ignore[index, call-overload]
     status, err = predicted(configured(whole, key, value))
     assert (status, err.count("\n")) == (2, 1)
@@ -127,13 +140,13 @@ def test_code_of_ones_own_is_run_for_the_task_that_is_typed(bench, tmp_path):
     saved = {"hyper_parameters": {"config": config}, "vocabularies": {}, "state_dict": {}, "bilm_sha256": None}
     torch.save(saved, tmp_path / "run.ckpt")
     load(str(tmp_path / "run.ckpt"), task="toy")
-    with pytest.raises(UserError, match=NAMED):
+    with refuses(NAMED):
         load(str(tmp_path / "run.ckpt"))
-    with pytest.raises(UserError, match=NAMED):
+    with refuses(NAMED):
         load(str(tmp_path / "run.ckpt"), task="ner")
 
 
-@pytest.mark.parametrize("optimizer", ["torch.optim.SGD", "torch.optim.Adam"])
+@for_each("optimizer", "torch.optim.SGD torch.optim.Adam")
 def test_what_people_train_with_is_known_and_not_built(predicted, whole, optimizer):
     status, err = predicted(configured(whole, "task.optimizer", {"_target_": optimizer, "lr": "high"}))
     assert status == 0, err
@@ -141,16 +154,8 @@ def test_what_people_train_with_is_known_and_not_built(predicted, whole, optimiz
 
 SHAPES = {
     "a list": lambda whole: [1],
-    "no configuration": lambda whole: {**whole, "hyper_parameters": None},
-    "a task that is a text": lambda whole: configured(whole, "task", "ner"),
-    "a task without a reader": lambda whole: configured(whole, "task.reader", None),
-    "a precision": lambda whole: configured(whole, "trainer.precision", "double"),
-    "no vocabularies": lambda whole: {**whole, "vocabularies": None},
     "words twice": lambda whole: {**whole, "vocabularies": {**whole["vocabularies"], **TWICE}},
-    "no vocabulary": lambda whole: {**whole, "vocabularies": {}},
-    "a weight that is a number": lambda whole: {**whole, "state_dict": {"a": 1}},
     "another weight": lambda whole: {**whole, "state_dict": {**whole["state_dict"], "a": torch.zeros(1)}},
-    "a digest": lambda whole: {**whole, "bilm_sha256": 3},
     **{
         f"weights as {kind}": lambda whole, kind=kind: {
             **whole, "state_dict": {name: each.to(kind) for name, each in whole["state_dict"].items()}
@@ -175,6 +180,28 @@ def test_another_shape_is_one_line(predicted, whole, changed):
     status, err = predicted(changed(whole))
     assert (status, err.count("\n")) == (2, 1), err
     assert err.startswith("error: ")
+
+
+@cases("""
+    key              | value
+    hyper_parameters | null
+    vocabularies     | null
+    vocabularies     | {}
+    state_dict       | {"a": 1}
+    bilm_sha256      | 3
+""")
+def test_so_is_another_part(predicted, whole, key, value):
+    test_another_shape_is_one_line(predicted, whole, lambda whole: {**whole, key: value})
+
+
+@cases("""
+    key               | value
+    task              | ner
+    task.reader       | null
+    trainer.precision | double
+""")
+def test_so_is_another_value_of_the_configuration(predicted, whole, key, value):
+    test_another_shape_is_one_line(predicted, whole, lambda whole: configured(whole, key, value))
 
 
 def test_predictions_that_are_not_finite_are_not_written(predicted, whole, monkeypatch):

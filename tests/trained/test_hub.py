@@ -9,10 +9,10 @@ import pytest
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.card import files_of
 from elmo_bench.system import children, places
-from elmo_bench.system.errors import UserError
 from elmo_bench.text import hub as hubs
 from elmo_bench.trained.prediction import load
 from tests.conftest import PATIENCE, clean_environment
+from tests.fakes import refuses
 from tests.hub import hub
 
 pytestmark = pytest.mark.slow
@@ -70,7 +70,7 @@ def test_a_bilm_is_opened_by_its_name_on_the_hub(cloud):
 def test_what_the_hub_does_not_have_or_cannot_be_asked_for_is_one_line(monkeypatch, refused):
     monkeypatch.setattr(hubs, "_reachable", lambda: False)
     for opened in (load, files_of):
-        with pytest.raises(UserError, match="nobody/nothing: there is no such folder here, and the hub gave no such"):
+        with refuses("nobody/nothing: there is no such folder here, and the hub gave no such"):
             opened("nobody/nothing")
     assert not hubs.is_model("elmo_bench/nosuch")  # a path beside this folder
     from elmo_bench.commands.compare import Publish

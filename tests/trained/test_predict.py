@@ -11,11 +11,11 @@ import torch
 from elmo_bench.commands.compare import score
 from elmo_bench.configuration import composing, pages
 from elmo_bench.running.launch import train
-from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.trained import opened
 from elmo_bench.trained.prediction import predict
 from tests.benchmarks.test_contract import SIZES, batch_of, load, model
+from tests.fakes import cases, refuses
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +46,11 @@ def test_entities_are_named_with_their_words(answers):
             assert entity["text"] == " ".join(row["tokens"][entity["start"] : entity["end"]])
 
 
-@pytest.mark.parametrize(("task", "names"), [("snli", 3), ("sst5", 5)])
+@cases("""
+    task | names
+    snli | 3
+    sst5 | 5
+""")
 def test_the_label_is_the_most_probable_one(task, names, answers):
     for answer in answers(task)[1]:
         shares = answer.described["probabilities"]
@@ -61,7 +65,7 @@ def test_mentions_are_the_words_of_the_clusters():
     from elmo_bench.task import Batch
     from tasks.coref.head import CorefHead
 
-    row = {"sentences": [["Ida", "has", "a", "cat"], ["She", "sings"]]}
+    row = {"sentences": ["Ida has a cat".split(), ["She", "sings"]]}
     prediction = {"clusters": [[[0, 0], [4, 4]], [[2, 3]]], "text": ["...", "..."]}
     (described,) = CorefHead.describe(None, [prediction], None, Batch([row], {}, {}))  # type: ignore[arg-type]
     assert described["mentions"] == [["Ida", "She"], ["a cat"]]
@@ -104,10 +108,10 @@ def test_a_file_of_the_data_set_is_predicted_written_and_scored_as_the_run_was(t
     assert all(isinstance(json.loads(line)["prediction"], dict) for line in lines)
     assert score(task, gold, answers + ".jsonl") == pytest.approx(record.metrics["test"])
     (tmp_path / "bad_gold").write_bytes(b"\xff\n")
-    with pytest.raises(UserError, match="bad_gold"):  # a fault of the gold file is told as such
+    with refuses("bad_gold"):  # a fault of the gold file is told as such
         score(task, str(tmp_path / "bad_gold"), answers + ".jsonl")
     Path(answers + ".jsonl").write_text(lines[0] + "\n[1]\n")
-    with pytest.raises(UserError, match=r'answers\.jsonl:2: no object under "prediction"'):
+    with refuses(r'answers\.jsonl:2: no object under "prediction"'):
         score(task, gold, answers + ".jsonl")
     Path(answers).write_text("")
     assert predict(checkpoint, answers, answers + ".2", format="official") == 0
@@ -131,7 +135,7 @@ def test_answers_are_cut_from_raw_paragraphs_of_any_length(trained, tmp_path):
         assert line["context"][answer["start"] : answer["end"]] == answer["answer"]
         assert 0 <= answer["score"] <= 1
     assert last == short | {"prediction": {"id": "q2", "answer": "x", "start": 0, "end": 1, "score": 1.0}}
-    with pytest.raises(UserError, match=r"in\.jsonl:1: the context has no words"):
+    with refuses(r"in\.jsonl:1: the context has no words"):
         answered({"context": "", "question": "What?"})
 
 
@@ -158,7 +162,7 @@ def test_rows_of_json_are_read_under_any_name_and_as_an_array(trained, tmp_path)
                 row["text"] for row in rows[:count]
             ]
     (tmp_path / "wrong.json").write_text('[{"text": "Ida"},\n {"txt": "Tom"}]')
-    with pytest.raises(UserError, match=r"wrong\.json: row 2: "):
+    with refuses(r"wrong\.json: row 2: "):
         predict(checkpoint, str(tmp_path / "wrong.json"), str(out))
 
 
@@ -178,20 +182,25 @@ def test_an_output_is_what_its_name_and_format_say(trained, tmp_path):
         predict(trained(task)[0], str(asked), str(answers), format)
         assert key in json.loads(answers.read_text())
     for name in ("out.jsonl.gz", "out.XZ", "out.zip"):
-        with pytest.raises(UserError, match=r"the output is not packed; give a name that does not end in \."):
+        with refuses(r"the output is not packed; give a name that does not end in \."):
             predict(trained("ner")[0], str(asked), str(tmp_path / name))
 
 
-def test_running_text_is_no_column_file(trained, tmp_path):
+def test_running_text_is_no_column_file(trained, tmp_path, file):
     checkpoint, *_ = trained("ner")
-    (tmp_path / "in.txt").write_text("Ida sang in Oslo.\nTom ran to Rome.\n")
-    with pytest.raises(UserError, match=r"in\.txt:1: the tag 'Oslo\.' belongs to no known scheme.*\.jsonl file"):
+    file("Ida sang in Oslo.\nTom ran to Rome.\n", "in.txt")
+    with refuses(r"in\.txt:1: the tag 'Oslo\.' belongs to no known scheme.*\.jsonl file"):
         predict(checkpoint, str(tmp_path / "in.txt"), str(tmp_path / "out.jsonl"))
-    (tmp_path / "in.txt").write_text("Ida O\nsang O\n")
+    file("Ida O\nsang O\n", "in.txt")
     assert predict(checkpoint, str(tmp_path / "in.txt"), str(tmp_path / "out.jsonl")) == 1
 
 
-@pytest.mark.parametrize(("task", "rows"), [("ner", 2), ("sst5", 2), ("coref", 1)])
+@cases("""
+    task  | rows
+    ner   | 2
+    sst5  | 2
+    coref | 1
+""")
 def test_plain_text_what_is_piped_and_what_is_typed_are_answered_alike(
     task, rows, trained, tmp_path, capsys, monkeypatch
 ):
@@ -214,10 +223,10 @@ def test_plain_text_what_is_piped_and_what_is_typed_are_answered_alike(
 
 
 def test_a_text_is_not_all_that_some_tasks_need(trained, monkeypatch):
-    with pytest.raises(UserError, match='^expected .*"hypothesis"'):
+    with refuses('^expected .*"hypothesis"'):
         predict(trained("snli")[0], None, None, text="Ida sang.")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"text": "a"}\n{"words": 1}')))
-    with pytest.raises(UserError, match="^the standard input:2: expected"):
+    with refuses("^the standard input:2: expected"):
         predict(trained("ner")[0], "-", None)
-    with pytest.raises(UserError, match="one of them"):
+    with refuses("one of them"):
         predict(trained("ner")[0], "-", None, text="a")

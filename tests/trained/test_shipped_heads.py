@@ -14,16 +14,16 @@ from elmo_bench.configuration import composing, schema
 from elmo_bench.running.data import Data
 from elmo_bench.running.module import BenchModule
 from elmo_bench.system import places
-from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import sha256
 from elmo_bench.system.storage.json_text import read_sealed
 from elmo_bench.trained import heads as shipped
 from elmo_bench.trained.heads import load
 from elmo_bench.trained.prediction import predict
+from tests.fakes import cases, for_each, refuses
 
 pytestmark = pytest.mark.slow
 
-SENTENCES = [["ba", "de"], ["de", "gi", "ko", "lu", "ba", "zz"], ["gi", "gi"]]
+SENTENCES = [["ba", "de"], "de gi ko lu ba zz".split(), ["gi", "gi"]]
 
 
 class Shelf:
@@ -93,28 +93,28 @@ def test_nothing_is_composed_to_predict_by_a_head(shelf, monkeypatch):
     assert len(shelf.predicted().splitlines()) == len(SENTENCES)
 
 
-@pytest.mark.parametrize("name", ["head.ckpt", "card.json"])
+@for_each("name", "head.ckpt card.json")
 def test_a_head_that_is_damaged_or_lacks_its_card_is_refused(shelf, name):
     shelf.export()
     content = bytearray((shelf.folder / name).read_bytes())
     content[len(content) // 2] ^= 1
     (shelf.folder / name).write_bytes(content)
-    with pytest.raises(UserError, match=f"{name}: .*restore it"):
+    with refuses(f"{name}: .*restore it"):
         shelf.predicted()
     assert not shelf.output.exists()
     (shelf.folder / "card.json").unlink()
-    with pytest.raises(UserError, match="not a readable card of a head"):
+    with refuses("not a readable card of a head"):
         shelf.predicted()
 
 
-@pytest.mark.parametrize("name", ["weights", "options.json"])
+@for_each("name", "weights options.json")
 def test_the_biLM_of_a_head_is_not_the_output(shelf, name):
     """Nobody has typed its path: the head's configuration names it."""
     shelf.export()
     shelf.output = shelf.models / "link"
     shelf.output.symlink_to(shelf.models / name)
     before = (shelf.models / name).read_bytes()
-    with pytest.raises(UserError, match="link: is what the command reads"):
+    with refuses("link: is what the command reads"):
         shelf.predicted()
     assert (shelf.models / name).read_bytes() == before
 
@@ -122,19 +122,17 @@ def test_the_biLM_of_a_head_is_not_the_output(shelf, name):
 def test_another_bilm_is_refused(shelf):
     shelf.export()
     (shelf.models / "weights").write_text("4")
-    with pytest.raises(UserError, match="not the weights that the model was trained with"):
+    with refuses("not the weights that the model was trained with"):
         shelf.predicted()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["task=toy"], "no trained head for task=toy; train one (elmo-bench train task=toy scale=open)"),
-        (["task=toi"], "task=toi: there is no such task; did you mean toy?"),
-        (["models_root=a", "checkpoint=a.ckpt"], "checkpoint=... is a model by itself: leave out models_root"),
-        ([], "missing argument checkpoint=... (of a run), or task=..."),
-    ],
-)
+@cases("""
+    arguments    | message
+    ["task=toy"] | no trained head for task=toy; train one (elmo-bench train task=toy scale=open)
+    ["task=toi"] | task=toi: there is no such task; did you mean toy?
+    ["models_root=a", "checkpoint=a.ckpt"] | checkpoint=... is a model by itself: leave out models_root
+    [] | missing argument checkpoint=... (of a run), or task=...
+""")
 def test_predict_says_in_one_line_what_to_give(refused, bench, arguments, message):
     (bench.folder / "in.jsonl").touch()
     rest = [f"input={bench.folder}/in.jsonl", f"output={bench.folder}/out.jsonl"]
@@ -145,12 +143,12 @@ def test_predict_says_in_one_line_what_to_give(refused, bench, arguments, messag
 def test_only_the_checkpoint_of_a_recorded_run_is_exported(shelf, tmp_path):
     (copied := tmp_path / "a" / "b" / "c" / "d").mkdir(parents=True)
     shutil.copy(shelf.checkpoint, copied)
-    with pytest.raises(UserError, match="its run has no record"):
+    with refuses("its run has no record"):
         shipped.export(copied / "best.ckpt", shelf.models / "heads")
     saved = load(str(shelf.checkpoint), task="toy")
     saved["history"][-1]["dev"] = {"accuracy": 1.0}
     torch.save(saved, shelf.checkpoint)
-    with pytest.raises(UserError, match="not the checkpoint of its record"):
+    with refuses("not the checkpoint of its record"):
         shelf.export()
     assert not shelf.folder.exists()
 
@@ -159,7 +157,7 @@ def test_a_weight_too_large_for_float16_is_named(shelf):
     saved = load(str(shelf.checkpoint), task="toy")
     saved["state_dict"]["head.project.bias"][0] = 1e6
     torch.save(saved, shelf.checkpoint)
-    with pytest.raises(UserError, match=r"head\.project\.bias: too large for float16"):
+    with refuses(r"head\.project\.bias: too large for float16"):
         shelf.export()
 
 

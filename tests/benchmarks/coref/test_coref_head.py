@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor
 
@@ -12,6 +11,7 @@ from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.coref.head import CorefHead, bracketed
 from tasks.coref.reader import CorefReader
+from tests.fakes import cases
 from tests.gpu import standin
 from tests.nn.test_coref_spans import greedy, score_of
 
@@ -78,7 +78,11 @@ def plain_scores(head: CorefHead, h: Tensor, own: Tensor, row: dict) -> tuple[li
     return kept, scores
 
 
-@pytest.mark.parametrize(("own_size", "blocks"), [(0, {}), (4, {"word_block": 2, "pair_block": 7})])
+@cases("""
+    own_size | blocks
+    0        | {}
+    4        | {"word_block": 2, "pair_block": 7}
+""")
 def test_documents_are_scored_as_the_definitions_say(own_size, blocks):
     torch.manual_seed(1)
     clusters = [[[[0, 0], [3, 4], [6, 6]], [[1, 2], [5, 5]]], [[[0, 1], [2, 2]]]]
@@ -162,6 +166,6 @@ def test_singletons_are_clusters_where_they_are_asked_for():
 
 
 def test_brackets_nest():
-    sentences = [["the", "cat", "of", "Ida"], ["she", "purrs"]]
+    sentences = ["the cat of Ida".split(), ["she", "purrs"]]
     clusters = [[[0, 3], [4, 4]], [[3, 3]], [[0, 1]]]
     assert bracketed(sentences, clusters) == ["[[the cat]_2 of [Ida]_1]_0", "[she]_0 purrs"]

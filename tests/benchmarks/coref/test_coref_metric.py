@@ -2,33 +2,33 @@
 
 import random
 import re
+from fractions import Fraction
 
 import pytest
 from scorch import scores as scorch
 
 from elmo_bench.system.errors import UserError
 from tasks.coref.metric import CorefMetric, score, summed
+from tests.fakes import at, cases, refuses, table
 
 pytestmark = pytest.mark.slow
 
 # One document as its column, gold and predicted, and the four counts of each metric that the reference scorer v8.01
-# printed: recall's numerator and denominator, precision's numerator and denominator.
-PRINTED = {
-    "the same": ("(0) (1) (0) (1)", "(0) (1) (0) (1)", (2, 2, 2, 2), (4, 4, 4, 4), (2, 2, 2, 2)),
-    "no gold": ("- - - -", "(0) (0) - -", (0, 0, 0, 1), (0, 0, 0, 2), (0, 0, 0, 1)),
-    "no prediction": ("(0) (0) - -", "- - - -", (0, 1, 0, 0), (0, 2, 0, 0), (0, 1, 0, 0)),
-    "neither": ("- - - -", "- - - -", (0, 0, 0, 0), (0, 0, 0, 0), (0, 0, 0, 0)),
-    "twinless": ("(0) - (0) (1) (1)", "(0) (2) (0) (2) (1)", (1, 2, 1, 2), (3, 4, 3.5, 5), (5 / 3, 2, 5 / 3, 3)),
-    "singletons": ("(0) (1) (2) - (0)", "(0) (1) - (3) (0)", (1, 1, 1, 1), (3, 4, 3, 4), (2, 3, 2, 3)),
-    "nested": ("(0|(1 1) (1) 0) (0)", "(0 (1) (1) 0) (0)|(1)", (1, 2, 1, 2), (2.5, 4, 2.5, 4), (1.5, 2, 1.5, 2)),
-    "crossing": ("(0 (1 0) 1) (0) (1)", "(0 (1 0) 1) (1) (0)", (0, 2, 0, 2), (2, 4, 2, 4), (1, 2, 1, 2)),
-    # It reads (0 before 0) of the same cell: one mention of five words and one of the third word.
-    "touching": ("(0 - 0)|(0 - 0)", "(0 - 0) (1) (0)", (0, 1, 0, 1), (0, 2, 0, 3), (0, 1, 0, 2)),
-    "repeated": (
-        "(0)|(1) (0) (1) (2) (2)", "(0) (0)|(1) (1) (2)|(2) (2)", (1, 3, 1, 2), (4, 6, 4.5, 5), (8 / 3, 3, 8 / 3, 3),
-    ),
-    "repeated and twinless": ("(0) - (0) - -", "(0) (1)|(1) (0) (1) -", (1, 1, 1, 3), (2, 2, 2, 5), (1, 1, 1, 2)),
-}  # fmt: skip
+# printed: recall's numerator and denominator, precision's numerator and denominator. Of `touching` it reads (0 before
+# 0) of the same cell: one mention of five words and one of the third word.
+PRINTED = table(r"""
+    the same     | (0) (1) (0) (1)         | (0) (1) (0) (1)          | 2 2 2 2 | 4 4 4 4     | 2 2 2 2
+    no gold      | - - - -                 | (0) (0) - -              | 0 0 0 1 | 0 0 0 2     | 0 0 0 1
+    no answer    | (0) (0) - -             | - - - -                  | 0 1 0 0 | 0 2 0 0     | 0 1 0 0
+    neither      | - - - -                 | - - - -                  | 0 0 0 0 | 0 0 0 0     | 0 0 0 0
+    twinless     | (0) - (0) (1) (1)       | (0) (2) (0) (2) (1)      | 1 2 1 2 | 3 4 3.5 5   | 5/3 2 5/3 3
+    singletons   | (0) (1) (2) - (0)       | (0) (1) - (3) (0)        | 1 1 1 1 | 3 4 3 4     | 2 3 2 3
+    nested       | (0|(1 1) (1) 0) (0)     | (0 (1) (1) 0) (0)|(1)    | 1 2 1 2 | 2.5 4 2.5 4 | 1.5 2 1.5 2
+    crossing     | (0 (1 0) 1) (0) (1)     | (0 (1 0) 1) (1) (0)      | 0 2 0 2 | 2 4 2 4     | 1 2 1 2
+    touching     | (0 - 0)|(0 - 0)         | (0 - 0) (1) (0)          | 0 1 0 1 | 0 2 0 3     | 0 1 0 2
+    repeated     | (0)|(1) (0) (1) (2) (2) | (0) (0)|(1) (1) (2)|(2) (2) | 1 3 1 2 | 4 6 4.5 5 | 8/3 3 8/3 3
+    and twinless | (0) - (0) - -           | (0) (1)|(1) (0) (1) -    | 1 1 1 3 | 2 2 2 5     | 1 1 1 2
+""")
 
 
 def document(column: str, name="(a/b_0001); part 000", before="w\t", end="#end document") -> str:
@@ -49,9 +49,10 @@ def counts(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("case", PRINTED)
+@pytest.mark.parametrize("case", PRINTED, ids=[case for case, *_ in PRINTED])
 def test_the_counts_are_those_of_the_reference_scorer(case, file, counts):
-    gold, predicted, *expected = PRINTED[case]
+    _, gold, predicted, *printed = case
+    expected = [[float(Fraction(number)) for number in cell.split()] for cell in printed]
     scores = score(file(document(gold), "gold"), file(document(predicted), "predicted"))
     for name, numbers in zip(("muc", "b3", "ceafe"), expected, strict=True):
         assert counts[name] == pytest.approx(numbers), name
@@ -139,32 +140,33 @@ def test_mentions_may_cross_the_end_of_a_sentence_and_need_no_pipe_between_them(
 GOOD = document("(0) (1 1) (0) (1)")
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "message"),
-    [
-        (document("(0 - - - -"), 2, "cluster 0 is never closed"),
-        (document("- 0) - - -"), 3, "closes a mention of cluster 0 that is not open"),
-        (document("(0) 12 - - -"), 3, "'12' is not a cluster cell"),
-        (document("(0) (1 1) (0)"), 1, "has 4 words where .*gold:1 has 5"),
-        (document("- - - - -", "(other); part 000"), None, "has no document of"),
-        (GOOD + GOOD, 9, "again; the first begins at line 1"),
-        ("w -\n" + GOOD, 1, "outside any document"),
-        ("", None, "holds no document"),
-    ],
-)
+@cases(r"""
+    text               | line | message
+    COLUMN (0 - - - -  | 2    | cluster 0 is never closed
+    COLUMN - 0) - - -  | 3    | closes a mention of cluster 0 that is not open
+    COLUMN (0) 12 - - - | 3   | '12' is not a cluster cell
+    COLUMN (0) (1 1) (0) | 1  | has 4 words where .*gold:1 has 5
+    "#begin document (other); part 000\nw\t-\n\n#end document\n" | null | has no document of
+    GOODGOOD           | 9    | again; the first begins at line 1
+    "w -\nGOOD"        | 1    | outside any document
+    ""                 | null | holds no document
+""")
 def test_a_broken_file_is_refused_with_its_line(text, line, message, file):
+    text = document(text[7:]) if text.startswith("COLUMN ") else text.replace("GOOD", GOOD)
     path = file(text, "predicted")
-    with pytest.raises(UserError, match=message) as raised:
+    with refuses(message, at(path, line)):
         score(file(GOOD, "gold"), path)
-    assert (raised.value.path, raised.value.line) == (path, line)
 
 
-@pytest.mark.parametrize(
-    ("gold", "line"), [("(0)|(0) (0) -", 2), ("- (0|(0 0)|0) (0)", 3), ("(1) (0 (0) 0) (1)|(1)", 6)]
-)
+@cases("""
+    gold                  | line
+    (0)|(0) (0) -         | 2
+    - (0|(0 0)|0) (0)     | 3
+    (1) (0 (0) 0) (1)|(1) | 6
+""")
 def test_gold_with_a_mention_twice_in_a_chain_is_refused(file, gold, line):
     """The reference scorer takes it, and prints 120 % for the CEAF of the first case."""
-    with pytest.raises(UserError, match=rf"gold:{line}: cluster \d has .* as a mention twice"):
+    with refuses(rf"gold:{line}: cluster \d has .* as a mention twice"):
         score(file(document(gold), "gold"), file(document("(0) (0) -" if line == 2 else gold), "predicted"))
 
 
@@ -185,7 +187,7 @@ def test_no_gold_that_is_accepted_gives_more_than_all(file):
 
 def test_many_repeated_mentions_are_refused_as_the_reference_scorer_does(file):
     gold, eleven = document(" ".join(["(0)"] * 12)), document(" ".join(["(0)|(1)"] * 11 + ["(0)"]))
-    with pytest.raises(UserError, match="11 mentions of the key"):
+    with refuses("11 mentions of the key"):
         score(file(gold, "gold"), file(eleven, "predicted"))
     ten = document(" ".join(["(0)|(1)"] * 10 + ["(0)"] * 2))
     assert score(file(gold, "gold"), file(ten, "predicted"))["conll_f1"] == pytest.approx(100)

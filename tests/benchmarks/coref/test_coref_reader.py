@@ -11,10 +11,9 @@ import torch
 from elmo_bench.configuration import composing
 from elmo_bench.running.build import build
 from elmo_bench.running.data import Data
-from elmo_bench.system.errors import UserError
 from tasks.coref.metric import CorefMetric
 from tasks.coref.reader import CorefReader
-from tests.fakes import FakeBiLM
+from tests.fakes import FakeBiLM, cases, refuses
 
 SENTENCES = [  # speaker, words, clusters
     ("ann", "the old cook of Pell", "(0 - - - (1)|0)"),
@@ -51,7 +50,7 @@ def test_a_row_is_a_part_of_a_document_without_singletons_unless_they_are_kept(r
     assert [row["part"] for row in splits["train"]] == ["000", "001"]
     row = splits["dev"][0]
     assert row["genre"] == "bc"
-    assert row["sentences"][2] == ["Ida", "of", "Pell", "sang"]
+    assert row["sentences"][2] == "Ida of Pell sang".split()
     assert row["speakers"] == ["ann"] * 5 + ["bob"] * 3 + ["-"] * 4
     assert sorted(row["clusters"]) == [[[0, 4], [7, 7]], [[4, 4], [10, 10]]]
     kept = reader(keep_singletons=True).load()["dev"][0]["clusters"]
@@ -123,7 +122,7 @@ def test_windows_are_a_function_of_seed_and_epoch(reader):
 def test_heads_are_made_of_words_and_characters_without_elmo(reader):
     made = reader()
     made.load()
-    run = composing.run_config(["task=coref", "scale=mini", "scale.folder=none", "elmo.where=input"])
+    run = composing.run_config("task=coref scale=mini scale.folder=none elmo.where=input".split())
     module = build(run, made, FakeBiLM())
     head: Any = module.head
     own = run.task.words["size"] + sum(run.task.chars["filters"].values())
@@ -132,23 +131,21 @@ def test_heads_are_made_of_words_and_characters_without_elmo(reader):
     assert head.spans.ffnn.parts[-1] == own
 
 
-@pytest.mark.parametrize(
-    ("raw", "message"),
-    [
-        ({}, "expected"),
-        ({"text": 3}, "expected"),
-        ({"text": " \n"}, "no sentences"),
-        ({"sentences": ["Ida", "sang"]}, "lists of words"),
-        ({"sentences": [["Ida"], []]}, "lists of words"),
-        ({"sentences": [["Ida", ""]]}, "lists of words"),
-        ({"text": "Ida", "speakers": ["a", "b"]}, "per sentence"),
-        ({"text": "Ida sang", "speakers": [["a"]]}, "one name per word"),
-        ({"text": "Ida", "speakers": [7]}, "must be one name"),
-        ({"text": "Ida", "genre": 7}, "must be a string"),
-    ],
-)
+@cases(r"""
+    raw                                       | message
+    {}                                        | expected
+    {"text": 3}                               | expected
+    {"text": " \n"}                           | no sentences
+    {"sentences": ["Ida", "sang"]}            | lists of words
+    {"sentences": [["Ida"], []]}              | lists of words
+    {"sentences": [["Ida", ""]]}              | lists of words
+    {"text": "Ida", "speakers": ["a", "b"]}   | per sentence
+    {"text": "Ida sang", "speakers": [["a"]]} | one name per word
+    {"text": "Ida", "speakers": [7]}          | must be one name
+    {"text": "Ida", "genre": 7}               | must be a string
+""")
 def test_raw_text_that_is_none_is_refused(raw, message):
-    with pytest.raises(UserError, match=message):
+    with refuses(message):
         CorefReader({}).from_text(**raw)
 
 
@@ -167,20 +164,20 @@ def test_raw_text_becomes_a_row():
 
 
 def test_a_place_to_be_filled_in_is_named():
-    with pytest.raises(UserError, match=r"set task\.data\.folder"):
+    with refuses(r"set task\.data\.folder"):
         CorefReader({"folder": None, "train": "x", "dev": "x", "test": "x"}).load()
 
 
 def test_genres_that_are_names_of_documents_are_refused(reader):
-    with pytest.raises(UserError, match=r"has 0 of the 1 genres of the documents of dev.*first folder"):
+    with refuses(r"has 0 of the 1 genres of the documents of dev.*first folder"):
         reader(train=column_file(name="1023/0"), dev=column_file(name="2600/0")).load()
     reader(train=column_file(name="litbank"), dev=column_file(name="bc/x")).load()  # of one genre: none is told apart
 
 
 def test_training_data_need_clusters(reader):
-    with pytest.raises(UserError, match="no cluster"):
+    with refuses("no cluster"):
         reader(train=column_file([("-", "nothing here", "- -")])).load()
-    with pytest.raises(UserError, match="the dev data contain no cluster, so that nothing can be scored"):
+    with refuses("the dev data contain no cluster, so that nothing can be scored"):
         reader(dev=column_file([("-", "nothing here", "- -")])).load()
 
 

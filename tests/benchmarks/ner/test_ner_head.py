@@ -1,19 +1,17 @@
 """The NER model: shapes, gradients, independence of padding and order, both places of ELMo, and that it learns."""
 
-import pytest
 import torch
 from torch import Tensor, nn
 
 from elmo_bench.nn.char_cnn import CharCNN
 from elmo_bench.nn.encoders import BiLSTM
 from elmo_bench.nn.feedforward import VariationalDropout
-from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.batching import pad
 from elmo_bench.text.tags import labels
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.ner.head import NerHead
-from tests.fakes import embedded
+from tests.fakes import embedded, for_each, refuses
 
 TAGS = {"labels": Vocabulary(labels(["LOC", "ORG", "PER"], "bioes"), special=False)}
 
@@ -31,7 +29,7 @@ def test_the_loss_is_the_mean_over_sentences_or_their_sum():
         torch.manual_seed(8)
         losses[loss] = run(NerHead(12, 0, TAGS, hidden=(5,), dropout=0.0, loss=loss), text, gold)[0].loss
     torch.testing.assert_close(losses["sum"], 3 * losses["mean"])
-    with pytest.raises(UserError, match="should be 'mean' or 'sum'"):
+    with refuses("should be 'mean' or 'sum'"):
         NerHead(12, 0, TAGS, loss="median")
 
 
@@ -55,17 +53,17 @@ def test_predictions_are_iob2_whatever_the_scheme_learned():
         head = NerHead(4, 0, {"labels": Vocabulary(labels(["PER"], scheme), special=False)}, hidden=(3,))
         nn.init.zeros_(head.project.weight)
         names = head.labels
-        wanted = ["B-PER", "E-PER", "S-PER", "O"] if scheme == "bioes" else ["B-PER", "I-PER", "B-PER", "O"]
+        wanted = "B-PER E-PER S-PER O".split() if scheme == "bioes" else "B-PER I-PER B-PER O".split()
         emissions = 9.0 * nn.functional.one_hot(torch.tensor([[names.index(tag) for tag in wanted]]), len(names))
         scores, _ = run(head, embedded(4, size=4))
         predictions = head.decode(scores._replace(emissions=emissions.float()), Batch([], {}, {}))
-        assert predictions == [["B-PER", "I-PER", "B-PER", "O"]]
+        assert predictions == ["B-PER I-PER B-PER O".split()]
 
 
 # The parts.
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@for_each("dropout", "0.0 0.3")
 def test_repeated_words_of_all_lengths_are_encoded_as_if_each_were_alone(dropout):
     """With dropout every word has a mask of its own, drawn as before any word is left out."""
     torch.manual_seed(8)

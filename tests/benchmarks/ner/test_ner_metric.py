@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.system.errors import UserError
 from elmo_bench.text.tags import SCHEMES, convert
 from tasks.ner.metric import NerMetric, score
+from tests.fakes import cases, for_each, refuses
 
 Sentences = Sequence[Sequence[str]]
 
@@ -60,7 +60,7 @@ def ours(gold: Sentences, predicted: Sentences) -> dict[str, float]:
 
 def write(path: Path, tags: Sentences) -> Path:
     text = "".join("".join(f"w{i} {tag}\n" for i, tag in enumerate(sentence)) + "\n" for sentence in tags)
-    path.write_text(text, encoding="utf-8")
+    path.write_text(text)
     return path
 
 
@@ -80,7 +80,7 @@ def random_spans(rng: random.Random, length: int, types: Sequence[str]) -> list[
 def test_equals_conlleval_on_valid_tags_of_every_scheme(scheme, tmp_path):
     rng = random.Random(scheme)
     for _ in range(100):
-        types = ["PER", "LOC", "creative-work", "0", "_"][: rng.randint(1, 5)]
+        types = "PER LOC creative-work 0 _".split()[: rng.randint(1, 5)]
         lengths = [rng.randint(1, 9) for _ in range(6)]
         gold, predicted = (
             [convert(encode_pairs(random_spans(rng, n, types), n), scheme) for n in lengths] for _ in range(2)
@@ -98,7 +98,7 @@ def encode_pairs(found: list[tuple[str, int, int]], length: int) -> list[str]:
     return tags
 
 
-@pytest.mark.parametrize("letters", ["I", "BI", "BIES", "ES"])
+@for_each("letters", "I BI BIES ES")
 def test_equals_conlleval_on_broken_sequences(letters):
     rng = random.Random(letters)
     different = 0
@@ -114,23 +114,21 @@ def test_equals_conlleval_on_broken_sequences(letters):
 
 
 # What conlleval.pl (2004-01-26) printed for these pairs of columns: phrases in gold, found, correct.
-@pytest.mark.parametrize(
-    ("gold", "predicted", "counts"),
-    [
-        ("I-PER I-PER O I-LOC", "B-PER I-PER O B-LOC", (2, 2, 2)),
-        ("I-PER B-PER O", "B-PER I-PER O", (2, 1, 0)),
-        ("O I-PER I-LOC", "O B-PER I-LOC", (2, 2, 2)),
-        ("B-PER I-LOC I-LOC", "B-PER B-LOC I-LOC", (2, 2, 2)),
-        ("B-PER I-PER O", "O I-PER O", (1, 1, 0)),
-        ("O O O", "I-PER O B-PER", (0, 2, 0)),
-        ("B-PER I-PER I-PER", "B-PER I-PER B-PER", (1, 2, 0)),
-    ],
-)
+@cases("""
+    gold                | predicted           | counts
+    I-PER I-PER O I-LOC | B-PER I-PER O B-LOC | [2, 2, 2]
+    I-PER B-PER O       | B-PER I-PER O       | [2, 1, 0]
+    O I-PER I-LOC       | O B-PER I-LOC       | [2, 2, 2]
+    B-PER I-LOC I-LOC   | B-PER B-LOC I-LOC   | [2, 2, 2]
+    B-PER I-PER O       | O I-PER O           | [1, 1, 0]
+    O O O               | I-PER O B-PER       | [0, 2, 0]
+    B-PER I-PER I-PER   | B-PER I-PER B-PER   | [1, 2, 0]
+""")
 def test_known_counts(gold, predicted, counts):
     metric = NerMetric()
     metric.update([predicted.split()], [{"tags": gold.split()}])
     tp, fp, fn = metric.items().totals().values()
-    assert (tp + fn, tp + fp, tp) == counts
+    assert [tp + fn, tp + fp, tp] == counts
 
 
 def test_without_entities_all_is_zero_plain_floats_and_no_warning():
@@ -153,34 +151,31 @@ def test_schemes_may_differ_between_gold_and_predictions(tmp_path):
         assert score(gold, write(tmp_path / "predicted", predicted))["f1"] == 100.0
 
 
-def test_score_reads_four_columns_docstart_and_compressed_files(tmp_path):
+def test_score_reads_four_columns_docstart_and_compressed_files(tmp_path, file):
     gold = "-DOCSTART- -X- -X- O\n\nRoma NNP B-NP I-LOC\nwakes VBZ B-VP O\n\nIda NNP B-NP I-PER\nBell NNP I-NP I-PER\n"
     predicted = "Roma\tB-LOC\nwakes\tO\n\n\nIda\tB-PER\nBell\tB-PER\n"
-    (tmp_path / "gold").write_text(gold)
-    (tmp_path / "predicted.gz").write_bytes(gzip.compress(predicted.encode()))
+    file(gold, "gold")
+    file(gzip.compress(predicted.encode()), "predicted.gz")
     scores = score(tmp_path / "gold", tmp_path / "predicted.gz")
     assert scores == pytest.approx({"f1": 40.0, "precision": 100 / 3, "recall": 50.0})
 
 
-@pytest.mark.parametrize(
-    ("predicted", "line", "words"),
-    [
-        ("a O\nb O\n\n", 2, "ends before the sentence"),
-        ("a O\nb O\n\nc O\n\nd O\n", 6, "more sentences"),
-        ("a O\n\nc O\n", 1, "ends before 'b'"),
-        ("a O\nb O\nx O\n\nc O\n", 3, "'x' where the sentence ends"),
-        ("a O\nB O\n\nc O\n", 2, "'B' where 'b'"),
-        ("a O\nb X-PER\n\nc O\n", 2, "no known scheme"),
-        ("a\nb\n\nc\n", 1, "column"),
-    ],
-)
+@cases(r"""
+    predicted                  | line | words
+    "a O\nb O\n\n"             | 2 | ends before the sentence
+    "a O\nb O\n\nc O\n\nd O\n" | 6 | more sentences
+    "a O\n\nc O\n"             | 1 | ends before 'b'
+    "a O\nb O\nx O\n\nc O\n"   | 3 | 'x' where the sentence ends
+    "a O\nB O\n\nc O\n"        | 2 | 'B' where 'b'
+    "a O\nb X-PER\n\nc O\n"    | 2 | no known scheme
+    "a\nb\n\nc\n"              | 1 | column
+""")
 def test_columns_of_tags_that_do_not_fit_are_named_with_their_line(tmp_path, predicted, line, words):
     gold = tmp_path / "gold"
     gold.write_text("a O\nb B-PER\n\nc O\n")
     (tmp_path / "predicted").write_text(predicted)
-    with pytest.raises(UserError, match=words) as error:
+    with refuses(words, f"predicted:{line}: "):
         score(gold, tmp_path / "predicted")
-    assert (error.value.path, error.value.line) == (tmp_path / "predicted", line)
 
 
 def test_predictions_of_another_length_are_a_fault_of_the_code():

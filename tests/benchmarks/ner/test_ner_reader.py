@@ -7,9 +7,9 @@ import huggingface_hub.constants
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Sequence, Value
 
-from elmo_bench.system.errors import UserError
 from elmo_bench.text import hub
 from tasks.ner.reader import NerReader
+from tests.fakes import at, refuses
 
 TRAIN = "Ida\tB-PER\nBell\tI-PER\nsings\tO\nin\tO\nRoma\tB-LOC\n\nroma\tB-LOC\nsings\tO\n\n"
 DEV = "Bell\tB-PER\nleft\tO\n"
@@ -20,7 +20,7 @@ TEST = "Acme\tB-ORG\n"
 def data(tmp_path):
     def write(train: str = TRAIN, dev: str = DEV, test: str = TEST, **more) -> dict:
         for name, text in (("train", train), ("dev", dev), ("test", test)):
-            (tmp_path / name).write_text(text, encoding="utf-8")
+            (tmp_path / name).write_text(text)
         return {"folder": str(tmp_path), "train": "train", "dev": "dev", "test": "test", **more}
 
     return write
@@ -31,7 +31,7 @@ def test_rows_in_the_scheme_that_is_learned(data):
     assert {name: len(split) for name, split in splits.items()} == {"train": 2, "dev": 1, "test": 1}
     row = {"tokens": "Ida Bell sings in Roma".split(), "tags": "B-PER E-PER O O S-LOC".split()}
     assert splits["train"][0] == row
-    assert NerReader(data(), scheme="iob2").load()["train"][0]["tags"] == ["B-PER", "I-PER", "O", "O", "B-LOC"]
+    assert NerReader(data(), scheme="iob2").load()["train"][0]["tags"] == "B-PER I-PER O O B-LOC".split()
 
 
 DOCSTART = "-DOCSTART- O\n\n"
@@ -55,9 +55,8 @@ def test_documents_are_named_beside_the_file(data):
     assert reader.collate(splits["train"].to_list()).labels["tags"].shape == (2, 5)
     for text, message, line in (("a\n", "1 lines, but train has 2 sentences", None), ("a\n \n", "no name", 2)):
         beside.write_text(text)
-        with pytest.raises(UserError, match=message) as error:
+        with refuses(message, at(beside, line)):
             NerReader(place).load()
-        assert (error.value.path, error.value.line) == (beside, line)
 
 
 def test_columns_by_number_and_comments(data):
@@ -69,7 +68,7 @@ def test_columns_by_number_and_comments(data):
 def test_vocabularies_come_from_train_alone_and_leave_rare_words_unknown(data):
     reader = NerReader(data(), char_min_count=2)
     reader.load()
-    assert reader.vocabularies["words"].items == ["<pad>", "<unk>", "roma", "sings"]
+    assert reader.vocabularies["words"].items == "<pad> <unk> roma sings".split()
     assert "R" not in reader.vocabularies["chars"]
     assert "l" in reader.vocabularies["chars"]
     assert reader.vocabularies["labels"].items[:3] == ["O", "B-LOC", "I-LOC"]
@@ -86,23 +85,19 @@ def test_a_type_that_train_lacks_is_kept_in_the_row_and_o_in_the_loss(data):
     assert reader.collate([row]).labels["tags"].tolist() == [[0]]
 
 
-def test_from_text(data):
+def test_a_row_of_raw_text_has_no_gold(data):
+    """What its words and their places are, test_field_inputs.py says of all tasks."""
     reader = NerReader(data())
     reader.load()
-    assert reader.from_text(text=" Ida sings! ", self="kept") == {
-        "tokens": ["Ida", "sings", "!"], "text": " Ida sings! ", "places": [[1, 4], [5, 10], [10, 11]],
-    }  # fmt: skip
     row = reader.from_text(tokens=["Ida", "Bell"], id=7)
     assert row == {"tokens": ["Ida", "Bell"]}
-    batch = reader.collate([row])
-    assert batch.labels == {}
-    assert batch.rows == [row]
+    assert reader.collate([row]).labels == {}
 
 
 def test_tags_of_no_scheme_are_named_with_their_line(data):
-    with pytest.raises(UserError, match="train:2: .*no known scheme"):
+    with refuses("train:2: .*no known scheme"):
         NerReader(data("Ida\tB-PER\nBell\tX-PER\n")).load()
-    with pytest.raises(UserError, match="train:4: .*does not follow"):
+    with refuses("train:4: .*does not follow"):
         NerReader(data("Ida\tB-PER\n\nin\tO\nBell\tI-PER\n")).load()
 
 
@@ -112,13 +107,13 @@ def test_broken_tags_can_be_read_as_the_scorer_reads_them(data):
 
 
 def test_what_else_a_user_can_get_wrong(data):
-    with pytest.raises(UserError, match="no span"):
+    with refuses("no span"):
         NerReader(data("a\tO\n")).load()
-    with pytest.raises(UserError, match="train:1: column 5 is missing"):
+    with refuses("train:1: column 5 is missing"):
         NerReader(data(tag_column=5)).load()
-    with pytest.raises(UserError, match="should be 'bioes' or 'iob2'"):
+    with refuses("should be 'bioes' or 'iob2'"):
         NerReader({}, scheme="iob3")
-    with pytest.raises(UserError, match="source_scheme=iob3"):
+    with refuses("source_scheme=iob3"):
         NerReader(data(source_scheme="iob3")).load()
 
 
@@ -157,9 +152,9 @@ def test_a_folder_goes_before_the_hub(data):
 
 def test_files_are_never_passed_over_for_the_hub(on_hub):
     on_hub(hub_data())
-    with pytest.raises(UserError, match=r"task\.data\.dev names a file, and task\.data\.train none"):
+    with refuses(r"task\.data\.dev names a file, and task\.data\.train none"):
         NerReader({**HUB, "dev": "mine.dev"}).load()
-    with pytest.raises(UserError, match=r"mine\.train: no such file"):
+    with refuses(r"mine\.train: no such file"):
         NerReader({**HUB, "train": "mine.train", "dev": "mine.dev", "test": "mine.test"}).load()
 
 
@@ -173,21 +168,20 @@ def test_hub_faults_are_one_line(monkeypatch, on_hub):
 
     before = huggingface_hub.constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE
     monkeypatch.setattr(datasets, "load_dataset", fail)
-    with pytest.raises(UserError, match="no connection.*folder=DIR") as error:
+    with refuses("no connection.*folder=DIR"):
         NerReader(HUB).load()
-    assert "\n" not in str(error.value)
     assert seen == [True]
     assert before == (huggingface_hub.constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE)
     monkeypatch.setattr(hub, "_reachable", lambda: True)
-    with pytest.raises(UserError, match="ConnectionError: Couldn't reach the Hub"):
+    with refuses("ConnectionError: Couldn't reach the Hub"):
         NerReader(HUB).load()
     unnamed = Features({"tokens": Sequence(Value("string")), "ner_tags": Sequence(Value("int64"))})
     on_hub(hub_data(unnamed))
-    with pytest.raises(UserError, match=r"ner_tags .* numbers without names; .*tag_names=\[O,B-PER"):
+    with refuses(r"ner_tags .* numbers without names; .*tag_names=\[O,B-PER"):
         NerReader(HUB).load()
     named = NerReader({**HUB, "tag_names": NAMES}).load()
     assert named["train"]["tags"][:] == [["B-PER", "E-PER", "O"]]
-    with pytest.raises(UserError, match="row 0: ner_tags has the number 1, but .*tag_names has 1 names"):
+    with refuses("row 0: ner_tags has the number 1, but .*tag_names has 1 names"):
         NerReader({**HUB, "tag_names": ["O"]}).load()
 
 

@@ -8,7 +8,7 @@ from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.snli.head import SnliHead, SnliScores
 from tasks.snli.pairs import LABELS
-from tests.fakes import embedded
+from tests.fakes import embedded, for_each
 
 VOCABULARIES = {"labels": Vocabulary(LABELS, special=False)}
 
@@ -67,7 +67,7 @@ def plain_esim(model: SnliHead, p: Tensor, h: Tensor, p_elmo: Tensor | None, h_e
     return model.classify.weight @ hidden + model.classify.bias
 
 
-@pytest.mark.parametrize("elmo", [0, 4])
+@for_each("elmo", "0 4")
 def test_scores_equal_the_equations_pair_by_pair(elmo):
     """So neither the padding, which is noise, nor the other pairs matter."""
     model = head(elmo).eval()

@@ -11,7 +11,7 @@ from elmo_bench.nn.encoders import BiGRU
 from elmo_bench.task import Batch, Embedded
 from tasks.squad.head import SquadHead, SquadScores, best_spans, log_probabilities
 from tasks.squad.reader import SquadReader
-from tests.fakes import embedded
+from tests.fakes import embedded, for_each
 
 
 def masks(*lengths: int, extra: int = 0) -> Tensor:
@@ -86,7 +86,7 @@ def test_the_gru_starts_near_zero():
     assert all(float(w.detach().std()) == pytest.approx(0.044, abs=0.002) for w in weights)  # 0.05, cut at two of it
 
 
-@pytest.mark.parametrize("longest", [1, 2, 4, 17])
+@for_each("longest", "1 2 4 17")
 def test_the_best_span_against_looking_at_all(longest):
     torch.manual_seed(longest)
     mask = masks(*range(1, 31))
@@ -123,7 +123,7 @@ def run(head: SquadHead, context: Embedded, question: Embedded, gold: Tensor | N
     return scores, head.decode(scores, batch)
 
 
-@pytest.mark.parametrize("elmo", [0, 5])
+@for_each("elmo", "0 5")
 def test_the_loss_is_of_the_first_and_of_the_last_word(elmo):
     torch.manual_seed(0)
     head = SquadHead(6, elmo, {}, hidden=4)

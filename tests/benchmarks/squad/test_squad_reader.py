@@ -1,15 +1,14 @@
 """SQuAD files into rows: spans, windows, subsets, held-out articles, and everything a file can get wrong."""
 
-import copy
 import json
 import lzma
 
 import pytest
 from datasets import Dataset, DatasetDict
 
-from elmo_bench.system.errors import UserError
 from tasks.squad.paragraphs import Paragraph, Question, chosen, parted, read
 from tasks.squad.reader import SquadReader, window
+from tests.fakes import cases, refuses
 
 pytestmark = pytest.mark.slow
 
@@ -65,9 +64,9 @@ def told(row) -> str:
 def test_rows(folder, capsys):
     reader = make(folder)
     rows = load(reader)["train"]
-    assert [row["id"] for row in rows] == ["train-a1", "train-a2", "train-a3", "train-b1", "train-c1", "train-c2"]
+    assert [row["id"] for row in rows] == "train-a1 train-a2 train-a3 train-b1 train-c1 train-c2".split()
     first = rows[0]
-    assert first["question"] == ["Where", "was", "Ida", "born", "?"]
+    assert first["question"] == "Where was Ida born ?".split()
     assert first["context"][0] == "Ida Bell was born in 1,902 - foot Arlen .".split()
     assert first["context"][1][:5] == ["She", "sold", '"', "blue", '"']
     assert [len(sentence) for sentence in first["context"]] == [10, 15, 3]
@@ -114,16 +113,22 @@ def test_words_and_characters_by_number(folder):
     assert "k" not in reader.vocabularies["chars"]
 
 
-@pytest.mark.parametrize(
-    ("span", "limit", "expected"),
-    [
-        ((0, 3), 100, (0, 4)), ((0, 3), 12, (0, 3)), ((0, 3), 11, (0, 2)), ((0, 3), 1, (0, 1)), ((5, 6), 9, (0, 2)),
-        ((5, 6), 8, (1, 2)), ((12, 13), 12, (1, 4)), ((12, 13), 5, (2, 4)), ((12, 13), 4, (3, 4)), ((5, 9), 3, (1, 3)),
-    ],
-)  # fmt: skip
+@cases("""
+    span     | limit | expected
+    [0, 3]   | 100 | [0, 4]
+    [0, 3]   | 12  | [0, 3]
+    [0, 3]   | 11  | [0, 2]
+    [0, 3]   | 1   | [0, 1]
+    [5, 6]   | 9   | [0, 2]
+    [5, 6]   | 8   | [1, 2]
+    [12, 13] | 12  | [1, 4]
+    [12, 13] | 5   | [2, 4]
+    [12, 13] | 4   | [3, 4]
+    [5, 9]   | 3   | [1, 3]
+""")
 def test_windows_of_whole_sentences(span, limit, expected):
     """Of sentences of 5, 4, 3 and 2 words."""
-    assert window([5, 4, 3, 2], span, limit) == expected
+    assert window([5, 4, 3, 2], span, limit) == tuple(expected)
 
 
 def test_long_contexts_are_bounded_in_training_alone(folder):
@@ -163,69 +168,63 @@ def test_a_development_set_is_held_out_by_whole_articles(folder):
     assert len(splits["train"]) + len(splits["dev"]) == len(splits["test"]) == 6
     assert not ids["train"] & ids["dev"]
     for wanted in (0, 1000):
-        with pytest.raises(UserError, match=r"cannot be held out: set task\.data\.dev"):
+        with refuses(r"cannot be held out: set task\.data\.dev"):
             make(folder, data={"dev": None}, held_out=wanted).load()
 
 
-def spoil(change) -> str:
-    data = copy.deepcopy(TRAIN)
-    change(data["data"])
-    return json.dumps(data)
+@cases(r"""
+    before     | after             | words
+    "Arlen",   | "Rome",           | bad\.json: question a1: the answer 'Rome' is not
+    : 32}      | : 3}              | question a1: .* at 3 \(found at 32\)
+    : 32}      | : -5}             | question a1: .* not in its context at -5
+    : 32}      | : "3"}            | a1.answers.0.answer_start=3: should be
+    "Arlen",   | " ",              | question a1: an answer is empty
+    "answers": [{"text": "Arlen", "answer_start": 32}] | "answers": [] | bad\.json: question a1: no answer
+    Where was Ida born? | \u200b  | bad\.json: question a1: the question is empty
+    Where was Ida born? | "  "     | bad\.json: question a1: the question is empty
+    , "question": "Where was Ida born?" | "" | bad\.json: no value for question a1.question
+    "a2",      | "c2",             | bad\.json: question c2: the id occurs twice
+    "a1",      | 7.5,              | bad\.json: question 7.5.id.str=7.5: should be a valid string
+    Roma is old. Roma is big. | \n | bad\.json: question b1: the context is empty
+""")
+def test_a_question_that_is_not_whole_is_named_with_its_id(folder, before, after, words):
+    text = json.dumps(TRAIN)
+    assert text.count(before) == 1
+    is_refused(folder, text.replace(before, after), words)
 
 
-def qa(data, i=0) -> dict:
-    return data[0]["paragraphs"][0]["qas"][i]
+@cases(r"""
+    content                        | words
+    "{\"data\": [\n{\"title\": ]}" | bad\.json:2: not JSON
+    "[]"                           | bad\.json: should be a block of keys; is it a SQuAD v1.1 file?
+    {"data": []}                   | bad\.json: contains no question
+    {"data": [{"paragraphs": [{"qas": []}]}]} | bad\.json: no value for data.0.paragraphs.0.context; is it
+    {"data": [{"paragraphs": [{"context": "", "qas": []}], "title": "Roma"}]} | paragraph 1 \(Roma\): the context is
+""")
+def test_a_file_of_another_layout_is_refused(folder, content, words):
+    is_refused(folder, content if isinstance(content, str) else json.dumps(content), words)
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ('{"data": [\n{"title": ]}', r"bad\.json:2: not JSON"),
-        ("[" * 100000, r"bad\.json: not readable JSON"),
-        ("[]", r"bad\.json: should be a block of keys; is it a SQuAD v1.1 file?"),
-        ('{"data": []}', r"bad\.json: contains no question"),
-        ('{"data": [{"paragraphs": [{"qas": []}]}]}', r"bad\.json: no value for data.0.paragraphs.0.context; is it"),
-        (spoil(lambda d: qa(d)["answers"][0].update(text="Rome")), r"bad\.json: question a1: the answer 'Rome' is not"),
-        (spoil(lambda d: qa(d)["answers"][0].update(answer_start=3)), r"question a1: .* at 3 \(found at 32\)"),
-        (spoil(lambda d: qa(d)["answers"][0].update(answer_start=-5)), r"question a1: .* not in its context at -5"),
-        (spoil(lambda d: qa(d)["answers"][0].update(answer_start="3")), r"a1.answers.0.answer_start=3: should be"),
-        (spoil(lambda d: qa(d)["answers"][0].update(text=" ", answer_start=3)), r"question a1: an answer is empty"),
-        (spoil(lambda d: qa(d).update(answers=[])), r"bad\.json: question a1: no answer"),
-        (spoil(lambda d: qa(d).update(question="\u200b")), r"bad\.json: question a1: the question is empty"),
-        (spoil(lambda d: qa(d).update(question="  ")), r"bad\.json: question a1: the question is empty"),
-        (spoil(lambda d: qa(d).pop("question")), r"bad\.json: no value for question a1.question"),
-        (spoil(lambda d: qa(d, 1).update(id="c2")), r"bad\.json: question c2: the id occurs twice"),
-        (spoil(lambda d: qa(d).update(id=7.5)), r"bad\.json: question 7.5.id.str=7.5: should be a valid string"),
-        (spoil(lambda d: d[1]["paragraphs"][0].update(context=" \n")), r"bad\.json: question b1: the context is empty"),
-        (spoil(lambda d: d[1]["paragraphs"][0].update(context="", qas=[])), r"paragraph 2 \(Roma\): the context is"),
-    ],
-)  # fmt: skip
-def test_bad_files_are_named_with_the_id(folder, content, words):
+def test_a_file_nested_too_deep_is_refused(folder):
+    is_refused(folder, "[" * 100000, r"bad\.json: not readable JSON")
+
+
+def is_refused(folder, content: str, words: str) -> None:
     (folder / "bad.json").write_text(content)
-    with pytest.raises(UserError, match=words) as caught:
+    with refuses(words):
         make(folder, data={"train": "bad.json"}).load()
-    assert "\n" not in str(caught.value)
 
 
 def test_files_that_are_missing_or_no_text_are_named(folder):
-    with pytest.raises(UserError, match=r"nowhere\.json: no such file"):
+    with refuses(r"nowhere\.json: no such file"):
         make(folder, data={"test": "nowhere.json"}).load()
-    with pytest.raises(UserError, match=r"no file is named for test"):
+    with refuses(r"no file is named for test"):
         make(folder, data={"test": None}).load()
-    with pytest.raises(UserError, match=r"task\.reader\.sequence=word"):
+    with refuses(r"task\.reader\.sequence=word"):
         make(folder, sequence="word")
     (folder / "latin.json").write_bytes('{"data": "é"}'.encode("latin-1"))
-    with pytest.raises(UserError, match=r"latin\.json:1: not UTF-8"):
+    with refuses(r"latin\.json:1: not UTF-8"):
         make(folder, data={"train": "latin.json"}).load()
-
-
-def test_raw_text(folder):
-    reader = make(folder)
-    row = reader.from_text(context=TEXT, question="Who sold carts?", id="q")
-    assert row["question"] == ["Who", "sold", "carts", "?"]
-    assert row["span"] is None
-    assert "answers" not in row
-    assert sum(map(len, row["context"])) == len(row["starts"]) == 28
 
 
 def test_a_long_context_is_asked_in_windows():
@@ -246,7 +245,7 @@ def test_files_of_the_data_set_are_raw_text_too(folder):
     reader = make(folder)
     (folder / "test.json.xz").write_bytes(lzma.compress((folder / "test.json").read_bytes()))
     rows = reader.from_file(str(folder / "test.json.xz"))
-    assert [row["id"] for row in rows] == [f"test-{name}" for name in ("a1", "a2", "a3", "b1", "c1", "c2")]
+    assert [row["id"] for row in rows] == [f"test-{name}" for name in "a1 a2 a3 b1 c1 c2".split()]
     assert not any("answers" in row for row in rows)
     asked = json.loads((folder / "test.json").read_text().replace('"answers"', '"plausible"'))
     (folder / "asked.json").write_text(json.dumps(asked))
@@ -257,7 +256,7 @@ def test_files_of_the_data_set_are_raw_text_too(folder):
     gold = {"title": "t", "answers": {"text": ["x"], "answer_start": [0]}}  # as rows of the data set have it
     ids = [reader.from_text(context="x", question="y", id=id, **gold) for id in (None, "1", 7, "")]
     assert json.loads(reader.official(answers[:4], ids)) == {"2": "0", "1": "1", "7": "2", "3": "3"}
-    with pytest.raises(UserError, match='needs an "id" of its own'):
+    with refuses('needs an "id" of its own'):
         reader.official(answers[:2], [{"id": "a"}, {"id": "a"}])
 
 
@@ -276,7 +275,7 @@ def test_the_hub_gives_the_same(folder, on_hub):
     assert [load(own)[split] for split in ("train", "dev")] == [load(reader)["test"]] * 2
     odd = table.remove_columns("answers")
     on_hub(DatasetDict({"train": odd, "validation": odd}))
-    with pytest.raises(UserError, match="rajpurkar/squad of the hub, split train, lacks answers"):
+    with refuses("rajpurkar/squad of the hub, split train, lacks answers"):
         reader.load()
 
 

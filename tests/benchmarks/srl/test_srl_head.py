@@ -13,7 +13,7 @@ from tasks.srl.head import SrlHead, SrlScores, brackets
 
 ROLES = {"labels": Vocabulary(labels(["ARG0", "V"], "iob2"), special=False)}  # O B-ARG0 I-ARG0 B-V I-V
 ROWS = [
-    {"tokens": ["Ida", "sang", "and", "left"], "predicates": [1, 3]},
+    {"tokens": "Ida sang and left".split(), "predicates": [1, 3]},
     {"tokens": ["Rain"], "predicates": []},
     {"tokens": ["Bo", "sat"], "predicates": [1]},
 ]

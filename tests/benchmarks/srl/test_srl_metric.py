@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.system.errors import UserError
 from elmo_bench.text.tags import Span
 from tasks.srl.metric import SrlMetric, arguments, score
+from tests.fakes import at, refuses
 
 # (row, lemma, its column of six rows)
 GOLD = [(1, "tell", "(A0*) (V*) (A1* *) (A2*) *"), (4, "go", "* * (A0* *) (V*) (AM-DIR*)")]
@@ -32,7 +32,7 @@ def counts(tmp_path, monkeypatch):
     """(tp, fp, fn) of two lists of predicates, through files."""
 
     def count(gold: list, predicted: list) -> tuple[float, float, float]:
-        metrics: list[SrlMetric] = []
+        metrics = []
         monkeypatch.setattr("tasks.srl.metric.SrlMetric", lambda: metrics.append(SrlMetric()) or metrics[-1])
         score(write(tmp_path / "gold.conll", gold), write(tmp_path / "predicted.conll", predicted))
         totals = metrics[0].items().totals()
@@ -41,55 +41,59 @@ def counts(tmp_path, monkeypatch):
     return count
 
 
-def one(column: str) -> list[tuple[int, str, str]]:
-    return [(1, "tell", column)]
+# Columns of six rows of each predicate, 1 tell and 4 go, in the gold data and in the predictions, and tp, fp and fn.
+CASES = """
+    What is the same counts, V does not: A0, A1, A2 of the first predicate, A0 and AM-DIR of the second.
+    tell (A0*) (V*) (A1* *) (A2*) *; go * * (A0* *) (V*) (AM-DIR*) | the same | 5 0 0
+    The second predicate is not predicted: its arguments are missed.
+    tell (A0*) (V*) (A1* *) (A2*) *; go * * (A0* *) (V*) (AM-DIR*) | tell (A0*) (V*) (A1* *) (A2*) * | 3 0 2
+    A predicate that gold does not have is skipped, its arguments are no excess.
+    tell (A0*) (V*) (A1* *) (A2*) * | tell (A0*) (V*) (A1* *) (A2*) *; go * * (A0* *) (V*) (AM-DIR*) | 3 0 0
+    Another lemma: the gold arguments are missed, the predicted ones not counted.
+    go * * (A0* *) (V*) (AM-DIR*)          | run * * (A0* *) (V*) (AM-DIR*)      | 0 0 2
+    The predicate stands on another word: one predicate missing, one too many.
+    go * * (A0* *) (V*) (AM-DIR*)          | went * * (A0* *) (V*) (AM-DIR*)     | 0 0 2
+    No predicates at all, no arguments, or none predicted.
+                                           |                                     | 0 0 0
+    tell * (V*) * * * *                    | the same                            | 0 0 0
+    tell (A0*) (V*) * * * *                | tell * (V*) * * * *                 | 0 0 1
+    V is left out, right or wrong; so is its continuation. R-V is a role of its own.
+    tell (A0*) (V*) * * * *                | tell (A0*) * (V* *) * *             | 1 0 0
+    tell (A0*) (V*) * (C-V*) * *           | tell (A0*) (V*) * * * *             | 1 0 0
+    tell * (V*) (R-V*) * * *               | tell * (V*) * * * *                 | 0 0 1
+    The label, then the extent, is wrong: one excess and one missed each.
+    tell (A0*) (V*) (A1* *) * *            | tell (A0*) (V*) (A2* *) * *         | 1 1 1
+    tell (A0*) (V*) (A1* *) * *            | tell (A0*) (V*) (A1*) * * *         | 1 1 1
+    A1 ... C-A1 is one argument of two pieces: right only as a whole.
+    tell (A1*) (V*) (C-A1* *) * *          | the same                            | 1 0 0
+    tell (A1*) (V*) (C-A1* *) * *          | tell (A1*) (V*) * * * *             | 0 1 1
+    tell (A1*) (V*) * (C-A1*) * *          | tell (A1* *) (V*) (C-A1*) * *       | 0 1 1
+    tell (A1*) * (V*) (C-A1*) * *          | tell (A1* * * *) * *                | 0 1 1
+    tell (A1*) (V*) (C-A1*) * (C-A1*) *    | the same                            | 1 0 0
+    tell (A1*) (V*) (C-A1*) * (C-A1*) *    | tell (A1*) (V*) * * (C-A1*) *       | 0 1 1
+    A continuation of nothing is an argument: C-A1 equals A1, and a later C-A1 continues it.
+    tell * (V*) (A1*) * * *                | tell * (V*) (C-A1*) * * *           | 1 0 0
+    tell * (V*) (A1*) * (C-A1*) *          | tell * (V*) (C-A1*) * (C-A1*) *     | 1 0 0
+    It continues the A0 that began last: gold has A0(0), A0(2..4); the prediction A0(0..4), A0(2).
+    tell (A0*) (V*) (A0*) * (C-A0*) *      | tell (A0*) (V*) (A0*) * * *         | 1 1 1
+    Two arguments of one role are two.
+    tell (A0*) (V*) (A0*) * * *            | tell (A0*) (V*) * * * *             | 1 0 1
+    R-A1 is a role of its own and does not join A1; C-R-A1 continues R-A1.
+    tell (A1*) (R-A1*) (V*) * * *          | tell (A1*) (A1*) (V*) * * *         | 1 1 1
+    tell (R-A1*) (V*) (C-R-A1*) * * *      | tell (R-A1*) (V*) * * * *           | 0 1 1
+"""
+ROWS = {"tell": 1, "went": 3, "go": 4, "run": 4}  # of each predicate
 
 
-CASES = {
-    # What is the same counts, V does not: A0, A1, A2 of the first predicate, A0 and AM-DIR of the second.
-    "all right": (GOLD, GOLD, (5, 0, 0)),
-    # The second predicate is not predicted: its arguments are missed.
-    "a predicate missing": (GOLD, GOLD[:1], (3, 0, 2)),
-    # A predicate that gold does not have is skipped, its arguments are no excess.
-    "a predicate too many": (GOLD[:1], GOLD, (3, 0, 0)),
-    # Another lemma: the gold arguments are missed, the predicted ones not counted.
-    "another lemma": (GOLD, [GOLD[0], (4, "run", GOLD[1][2])], (3, 0, 2)),
-    # The predicate stands on another word: one predicate missing, one too many.
-    "another word": (GOLD, [GOLD[0], (3, "go", GOLD[1][2])], (3, 0, 2)),
-    "no predicates at all": ([], [], (0, 0, 0)),
-    "no arguments": (one("* (V*) * * * *"), one("* (V*) * * * *"), (0, 0, 0)),
-    "none predicted": (one("(A0*) (V*) * * * *"), one("* (V*) * * * *"), (0, 0, 1)),
-    # V is left out, right or wrong; so is its continuation. R-V is a role of its own.
-    "V left out": (one("(A0*) (V*) * * * *"), one("(A0*) * (V* *) * *"), (1, 0, 0)),
-    "C-V left out": (one("(A0*) (V*) * (C-V*) * *"), one("(A0*) (V*) * * * *"), (1, 0, 0)),
-    "R-V counts": (one("* (V*) (R-V*) * * *"), one("* (V*) * * * *"), (0, 0, 1)),
-    # The label, then the extent, is wrong: one excess and one missed each.
-    "wrong label": (one("(A0*) (V*) (A1* *) * *"), one("(A0*) (V*) (A2* *) * *"), (1, 1, 1)),
-    "wrong extent": (one("(A0*) (V*) (A1* *) * *"), one("(A0*) (V*) (A1*) * * *"), (1, 1, 1)),
-    # A1 ... C-A1 is one argument of two pieces: right only as a whole.
-    "continued": (one("(A1*) (V*) (C-A1* *) * *"), one("(A1*) (V*) (C-A1* *) * *"), (1, 0, 0)),
-    "continued, not predicted so": (one("(A1*) (V*) (C-A1* *) * *"), one("(A1*) (V*) * * * *"), (0, 1, 1)),
-    "continued, other pieces": (one("(A1*) (V*) * (C-A1*) * *"), one("(A1* *) (V*) (C-A1*) * *"), (0, 1, 1)),
-    "continued, predicted whole": (one("(A1*) * (V*) (C-A1*) * *"), one("(A1* * * *) * *"), (0, 1, 1)),
-    "three pieces": (one("(A1*) (V*) (C-A1*) * (C-A1*) *"), one("(A1*) (V*) (C-A1*) * (C-A1*) *"), (1, 0, 0)),
-    "three pieces, two predicted": (one("(A1*) (V*) (C-A1*) * (C-A1*) *"), one("(A1*) (V*) * * (C-A1*) *"), (0, 1, 1)),
-    # A continuation of nothing is an argument: C-A1 equals A1, and a later C-A1 continues it.
-    "continuation of nothing": (one("* (V*) (A1*) * * *"), one("* (V*) (C-A1*) * * *"), (1, 0, 0)),
-    "two of nothing": (one("* (V*) (A1*) * (C-A1*) *"), one("* (V*) (C-A1*) * (C-A1*) *"), (1, 0, 0)),
-    # It continues the A0 that began last: gold has A0(0), A0(2..4); the prediction A0(0..4), A0(2).
-    "the latest continues": (one("(A0*) (V*) (A0*) * (C-A0*) *"), one("(A0*) (V*) (A0*) * * *"), (1, 1, 1)),
-    # Two arguments of one role are two.
-    "twice the role": (one("(A0*) (V*) (A0*) * * *"), one("(A0*) (V*) * * * *"), (1, 0, 1)),
-    # R-A1 is a role of its own and does not join A1; C-R-A1 continues R-A1.
-    "R- is its own": (one("(A1*) (R-A1*) (V*) * * *"), one("(A1*) (A1*) (V*) * * *"), (1, 1, 1)),
-    "C-R- continues R-": (one("(R-A1*) (V*) (C-R-A1*) * * *"), one("(R-A1*) (V*) * * * *"), (0, 1, 1)),
-}
+def predicates(cell: str) -> list[tuple[int, str, str]]:
+    pairs = [each.split(maxsplit=1) for each in cell.split(";") if each.strip()]
+    return [(ROWS[lemma], lemma, column) for lemma, column in pairs]
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_counts_by_the_rules(counts, name):
-    gold, predicted, expected = CASES[name]
-    assert counts(gold, predicted) == expected
+@pytest.mark.parametrize("case", [line for line in CASES.splitlines() if "|" in line])
+def test_counts_by_the_rules(counts, case):
+    gold, predicted, expected = case.replace("the same", case.partition("|")[0]).split("|")
+    assert counts(predicates(gold), predicates(predicted)) == tuple(map(int, expected.split()))
 
 
 def test_figures_of_two_files(tmp_path):
@@ -123,7 +127,7 @@ def test_brackets_inside_brackets_as_the_scorer_takes_them():
 
 
 @pytest.mark.parametrize(
-    ("change", "line", "message"),
+    "change, line, message",
     [
         (lambda text: text.replace("\ta\t", "\tx\t"), 2, "'x' where"),
         (lambda text: text.replace("(A2*)", "(A2*"), 6, "never closed"),
@@ -133,9 +137,8 @@ def test_files_of_roles_that_do_not_fit_are_named_with_their_line(tmp_path, chan
     gold = write(tmp_path / "gold.conll", GOLD, [])
     predicted = tmp_path / "predicted.conll"
     predicted.write_text(change(gold.read_text()))
-    with pytest.raises(UserError, match=message) as caught:
+    with refuses(message, at(predicted, line)):
         score(gold, predicted)
-    assert (caught.value.path, caught.value.line) == (predicted, line)
 
 
 def test_the_open_data_against_themselves(data_root):

@@ -2,15 +2,14 @@
 
 from functools import partial
 
-import pytest
 import torch
 from hydra.utils import instantiate
 
 from elmo_bench.configuration import composing
 from elmo_bench.nn.feedforward import MaxoutLayers, ReluLayers
-from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Embedded
 from tasks.sst5.head import Sst5Head, biattend
+from tests.fakes import cases, refuses
 
 LENGTHS, D, E = [5, 2, 1, 4], 6, 3
 RELU = partial(ReluLayers, sizes=[9, 8], dropout=[0.2, 0.3])
@@ -46,7 +45,12 @@ def test_biattention_is_what_its_equations_say():
             torch.testing.assert_close(attended[b, t], expected)
 
 
-@pytest.mark.parametrize(("elmo", "output"), [(False, "encoded"), (True, "encoded"), (True, "raw")])
+@cases("""
+    elmo  | output
+    false | encoded
+    true  | encoded
+    true  | raw
+""")
 def test_the_whole_network_is_what_its_equations_say(elmo, output):
     """Text by text, so that neither the others nor the padding matter."""
     model, texts = head(elmo, output_elmo=output).eval(), embedded(elmo, padding=9.0)
@@ -99,7 +103,7 @@ def test_the_last_dropout_is_on_the_pooled_vector():
 
 
 def test_an_unknown_place_of_elmo_is_refused():
-    with pytest.raises(UserError, match="should be 'encoded' or 'raw'"):
+    with refuses("should be 'encoded' or 'raw'"):
         head(output_elmo="cooked")
 
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from datasets import Dataset, DatasetDict
 
-from elmo_bench.system.errors import UserError
 from tasks.sst5.reader import Sst5Reader, tokenize
 from tasks.sst5.trees import Node, Tree, TreeError, read_trees
+from tests.fakes import cases, for_each, refuses
 
 TRAIN = """
 (3 (2 (2 A) (3 (4 warm) (2 film))) (1 (2 about) (1 (0 dire) (2 days))))
@@ -47,7 +47,7 @@ def test_training_is_on_long_phrases_on_all_or_on_sentences(folder):
     assert every[("A joy", 4)] == 1
 
 
-@pytest.mark.parametrize("choice", ["long", "all", "sentences"])
+@for_each("choice", "long all sentences")
 def test_dev_and_test_are_sentences_and_words_are_counted_in_training_sentences(folder, choice):
     loaded = reader(folder, phrases=choice, min_count=2)
     splits = loaded.load()
@@ -63,7 +63,7 @@ def test_training_may_stop_after_some_sentences(folder):
     assert len(splits["test"]) == 1
     assert "film" in limited.vocabularies["words"]
     assert "joy" not in limited.vocabularies["words"]
-    with pytest.raises(UserError, match="train_sentences=0"):
+    with refuses("train_sentences=0"):
         reader(folder, sentences=0)
 
 
@@ -75,14 +75,14 @@ def test_escapes_may_stay(folder):
 @pytest.mark.parametrize("label", ["5", "-1", "x"])
 def test_an_unknown_label_is_named_with_its_line(folder, label):
     (folder / "dev.txt").write_text(f"(2 (2 fine) (3 day))\n(2 (2 fine) ({label} day))\n")
-    with pytest.raises(UserError, match=rf"dev\.txt:2: label '{label}'"):
+    with refuses(rf"dev\.txt:2: label '{label}'"):
         reader(folder).load()
 
 
 def test_what_cannot_be_meant_is_refused(folder):
-    with pytest.raises(UserError, match=r"phrases=4: should be 'long', 'all' or 'sentences'"):
+    with refuses(r"phrases=4: should be 'long', 'all' or 'sentences'"):
         reader(folder, phrases="4")
-    with pytest.raises(UserError, match="no training phrase has 9 words"):
+    with refuses("no training phrase has 9 words"):
         reader(folder, long=9).load()
 
 
@@ -102,15 +102,15 @@ def test_the_hub_has_trees(folder, on_hub):
     assert asked == [(("stanfordnlp/sst", "ptb"), {"revision": "r"})]
     trees["test"][0] = {"ptb_tree": "(7 odd)"}
     put()
-    with pytest.raises(UserError, match="stanfordnlp/sst of the hub, test row 0: label '7'; labels are 0 to 4"):
+    with refuses("stanfordnlp/sst of the hub, test row 0: label '7'; labels are 0 to 4"):
         Sst5Reader(data).load()
     trees["validation"][0] = {"ptb_tree": "(3 (2 a)"}
     put()
-    with pytest.raises(UserError, match="stanfordnlp/sst of the hub, dev row 0: ptb_tree is no tree"):
+    with refuses("stanfordnlp/sst of the hub, dev row 0: ptb_tree is no tree"):
         Sst5Reader(data).load()
     trees["train"] = [{"text": "a fine film", "label": 3}]
     put()
-    with pytest.raises(UserError, match="has no column ptb_tree; give task.data"):
+    with refuses("has no column ptb_tree; give task.data"):
         Sst5Reader(data).load()
 
 
@@ -157,24 +157,22 @@ def test_a_deep_tree_needs_no_stack():
     assert len(Tree.parse("(1 " * 5000 + "w" + ")" * 5000).nodes) == 5000
 
 
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        ("(3 (2 a) (4 gem)", "1 bracket"),
-        ("(3 (2 a) (4 gem)))", "after the end"),
-        ("(3 (2 a)) (4 gem)", "after the end"),
-        (") (2 a)", "not open"),
-        ("(3 (2 a) gem)", "beside"),
-        ("(3 gem (2 a))", "beside"),
-        ("(3 fine gem)", "beside"),
-        ("((2 a) (4 gem))", "without a label"),
-        ("(2)", "without a word"),
-        ("(2 a) (", "after the end"),
-        ("(3 (", "without a label"),
-        ("a fine gem", "not a tree"),
-        ("   ", "not a tree"),
-    ],
-)
+@cases("""
+    text               | what
+    (3 (2 a) (4 gem)   | 1 bracket
+    (3 (2 a) (4 gem))) | after the end
+    (3 (2 a)) (4 gem)  | after the end
+    ) (2 a)            | not open
+    (3 (2 a) gem)      | beside
+    (3 gem (2 a))      | beside
+    (3 fine gem)       | beside
+    ((2 a) (4 gem))    | without a label
+    (2)                | without a word
+    (2 a) (            | after the end
+    (3 (               | without a label
+    a fine gem         | not a tree
+    "   "              | not a tree
+""")
 def test_a_line_that_is_no_tree_is_refused(text, what):
     with pytest.raises(TreeError, match=what):
         Tree.parse(text)
@@ -182,11 +180,11 @@ def test_a_line_that_is_no_tree_is_refused(text, what):
 
 def test_a_file_names_the_line_at_fault(file):
     path = file("(2 a)\n\n(3 (2 a) (4 gem))\n(3 (2 a) (4 gem)\n")
-    with pytest.raises(UserError, match="1 bracket") as caught:
+    with refuses("1 bracket") as caught:
         list(read_trees(path))
     assert str(caught.value).startswith(f"{path}:4: ")
     path.write_text("(2 a)\n\n(3 (2 a) (4 gem))\n")
     assert [line for line, _ in read_trees(path)] == [1, 3]
     path.write_text("\n")
-    with pytest.raises(UserError, match="contains no tree"):
+    with refuses("contains no tree"):
         list(read_trees(path))

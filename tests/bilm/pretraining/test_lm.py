@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.corpus import Corpus, Stream, TextSource
 from elmo_bench.bilm.lm import BidirectionalLM, Negatives, WordTypes, log_expected, sampled_nll
-from elmo_bench.system.errors import UserError
+from tests.fakes import cases, refuses
 from tests.reference_bilm import Files, ReferenceBiLM, near, write_random
 
 # Text
@@ -40,7 +40,7 @@ def test_sources_are_read_in_part_and_shuffled(file):
     sentences = "".join(f"w{i} x{i}\n" for i in range(20))
     places = [TextSource(file(sentences, "a.txt"), 7), TextSource(file("end\n", "b.txt"))]
     corpus = Corpus.read(places)
-    assert [corpus.types[i] for i in corpus.tokens] == ["w0", "x0", "w1", "x1", "w2", "x2", "end"]  # whole sentences
+    assert [corpus.types[i] for i in corpus.tokens] == "w0 x0 w1 x1 w2 x2 end".split()  # whole sentences
     assert corpus.ends.tolist() == [2, 4, 6, 7]
     shuffled = [Corpus.read([TextSource(places[0].path)], seed) for seed in (1, 1, 2)]
     orders = [[corpus.types[i] for i in corpus.tokens] for corpus in shuffled]
@@ -50,13 +50,12 @@ def test_sources_are_read_in_part_and_shuffled(file):
 
 
 @pytest.mark.parametrize(
-    ("content", "tokens"), [(b"", None), (b"\n \n", None), (b"fine\n\xff\n", None), (b"four words are here\n", 3)]
+    "content, tokens", [(b"", None), (b"\n \n", None), (b"fine\n\xff\n", None), (b"four words are here\n", 3)]
 )
 def test_text_that_cannot_be_used(file, content, tokens):
     path = file(content)
-    with pytest.raises(UserError) as caught:
+    with refuses(f"^{path}:"):
         Corpus.read([TextSource(path, tokens)])
-    assert caught.value.path == path
 
 
 def test_distinct_types_are_encoded_once_and_found_again(tmp_path):
@@ -144,7 +143,12 @@ def reference_outputs(reference: ReferenceBiLM, words: list[str], direction: int
     return np.array(xs)
 
 
-@pytest.mark.parametrize(("rows", "steps"), [(1, 5), (1, 64), (2, 3)])
+@cases("""
+    rows | steps
+    1    | 5
+    1    | 64
+    2    | 3
+""")
 def test_perplexity_is_that_of_brute_force(tmp_path, file, rows, steps):
     files: Files = write_random(tmp_path / "bilm")
     sentences = [f"the w{i % 5} saw a w{i % 3} ." for i in range(12)]

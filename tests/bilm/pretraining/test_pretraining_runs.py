@@ -21,15 +21,16 @@ from elmo_bench.system.storage.locks import held
 from tests.bilm.pretraining.answers import answer, content, one_line, run
 from tests.command import Fork
 from tests.conftest import clean_environment
+from tests.fakes import cases, for_each, table
 
 pytestmark = pytest.mark.slow
 
-SMALL = {
-    "options.lstm.dim": 16, "options.lstm.projection_dim": 8, "options.char_cnn.embedding.dim": 4,
-    "options.char_cnn.filters": "[[1,4],[2,8],[3,12]]", "text": "[[train.txt,null]]", "heldout": "[[dev.txt,null]]",
-    "vocabulary": 60, "tokens": 4800, "rows": 8, "steps": 3, "negatives": 8, "lr": 0.02, "warmup": 5, "seed": 3,
-}  # fmt: skip
-RECIPE = [f"recipe.{key}={value}" for key, value in SMALL.items()]
+RECIPE = """
+    recipe.options.lstm.dim=16 recipe.options.lstm.projection_dim=8 recipe.options.char_cnn.embedding.dim=4
+    recipe.options.char_cnn.filters=[[1,4],[2,8],[3,12]] recipe.text=[[train.txt,null]] recipe.heldout=[[dev.txt,null]]
+    recipe.vocabulary=60 recipe.tokens=4800 recipe.rows=8 recipe.steps=3 recipe.negatives=8 recipe.lr=0.02
+    recipe.warmup=5 recipe.seed=3
+""".split()
 FEW = "recipe.tokens=480"  # twenty updates
 
 
@@ -165,7 +166,7 @@ def test_memory_that_runs_out_says_how_many_tokens_an_update_has(place, monkeypa
     one_line(inside(place), "out of memory while training on 24 tokens (8 rows of 3 steps); lower recipe.rows")
 
 
-@pytest.mark.parametrize("pays", [True, False])
+@for_each("pays", "true false")
 def test_a_processor_that_is_slower_in_bfloat16_is_told(place, monkeypatch, pays):
     monkeypatch.setattr("elmo_bench.bilm.pretraining.trainer.bfloat16_pays", lambda place: pays)
     said = "this processor multiplies bfloat16 slower than float32"
@@ -174,19 +175,24 @@ def test_a_processor_that_is_slower_in_bfloat16_is_told(place, monkeypatch, pays
     assert said not in inside(place, FEW)[1]
 
 
-NUMBERS = {
-    "recipe.tokens=0": "recipe.tokens=0", "recipe.rows=-1": "recipe.rows=-1", "recipe.lr=1e38": "recipe.lr=1e+38",
-    "recipe.lr=nan": "recipe.lr=nan", "recipe.clip=0": "recipe.clip=0", "recipe.seed=-1": "recipe.seed=-1",
-    "+recipe.betas=[0.9]": "no value for recipe.betas.1", "+recipe.dropout=inf": "recipe.dropout=inf",
-    "every=nan": "every=nan",
-    "stop=-1": "stop=-1", "recipe.text=[[train.txt,0]]": "recipe.text.0.1=0", "recipe.steps=1.5": "recipe.steps=1.5",
-    "recipe.lr=0": "recipe.lr=0",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("argument", NUMBERS)
-def test_numbers_that_cannot_be_used_are_refused(place, argument):
-    one_line(inside(place, argument), NUMBERS[argument])
+@cases("""
+    argument                      | said
+    recipe.tokens=0               | recipe.tokens=0
+    recipe.rows=-1                | recipe.rows=-1
+    recipe.lr=1e38                | recipe.lr=1e+38
+    recipe.lr=nan                 | recipe.lr=nan
+    recipe.clip=0                 | recipe.clip=0
+    recipe.seed=-1                | recipe.seed=-1
+    +recipe.betas=[0.9]           | no value for recipe.betas.1
+    +recipe.dropout=inf           | recipe.dropout=inf
+    every=nan                     | every=nan
+    stop=-1                       | stop=-1
+    recipe.text=[[train.txt,0]]   | recipe.text.0.1=0
+    recipe.steps=1.5              | recipe.steps=1.5
+    recipe.lr=0                   | recipe.lr=0
+""")
+def test_numbers_that_cannot_be_used_are_refused(place, argument, said):
+    one_line(inside(place, argument), said)
     assert not (place / "cache").exists()
 
 
@@ -226,18 +232,22 @@ def test_bad_input_is_one_line_and_nothing_is_lost(place):
     (place / "words.txt").write_text("".join(f"w{i}\n" for i in range(60)))
     (place / "few.txt").write_text("<S>\n</S>\n<UNK>\nw1\nw2\n")
     before = {path: path.read_bytes() for path in place.glob("*.txt")}
-    one_line(inside(place, "recipe.text=[[train.txt,null],[latin.txt,null]]"), "latin.txt:2", "not UTF-8")
-    one_line(inside(place, "recipe.text=[[train.txt,null],[empty.txt,null]]"), "empty.txt", "no sentence")
-    one_line(inside(place, "recipe.text=null"), "recipe.text names no file")
-    for typed in ("[[absent/*,null]]", "absent/*", "[absent/*]"):
-        one_line(inside(place, f"recipe.text={typed}"), "absent", "no such text")
-    one_line(inside(place, "scale=nope"), "scale=nope", "no recipe for it")
-    one_line(inside(place, "+recipe.words=words.txt"), "words.txt", "<UNK>")
-    one_line(inside(place, "+recipe.words=few.txt"), "few.txt", "60")
-    one_line(inside(place, "recipe.negatives=60"), "recipe.negatives=60")
-    one_line(inside(place, "recipe.vocabulary=200", "recipe.negatives=90"), "90 negatives", "83 words")
-    one_line(inside(place, "+recipe.optimiser=sgd"), "optimiser")
-    one_line(inside(place, "+recipe.lrr=1"), "lrr")
+    for typed, told in table("""
+        recipe.text=[[train.txt,null],[latin.txt,null]] | ["latin.txt:2", "not UTF-8"]
+        recipe.text=[[train.txt,null],[empty.txt,null]] | ["empty.txt", "no sentence"]
+        recipe.text=null                       | ["recipe.text names no file"]
+        recipe.text=[[absent/*,null]]          | ["absent", "no such text"]
+        recipe.text=absent/*                   | ["absent", "no such text"]
+        recipe.text=[absent/*]                 | ["absent", "no such text"]
+        scale=nope                             | ["scale=nope", "no recipe for it"]
+        +recipe.words=words.txt                | ["words.txt", "<UNK>"]
+        +recipe.words=few.txt                  | ["few.txt", "60"]
+        recipe.negatives=60                    | ["recipe.negatives=60"]
+        recipe.vocabulary=200 recipe.negatives=90 | ["90 negatives", "83 words"]
+        +recipe.optimiser=sgd                  | ["optimiser"]
+        +recipe.lrr=1                          | ["lrr"]
+    """):
+        one_line(inside(place, *typed.split()), *told)
     assert {path: path.read_bytes() for path in place.glob("*.txt")} == before
     assert not (place / "out").exists()
 

@@ -1,5 +1,6 @@
 """One update of a pretraining: its batch, loss and gradients by the whole softmax, in bfloat16, dropout."""
 
+import json
 import random
 from unittest.mock import Mock
 
@@ -14,16 +15,18 @@ from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining import parallel, step
 from elmo_bench.nn.recurrent import _WithGradientOf
+from tests.fakes import cases
 
 pytestmark = pytest.mark.slow
 
 ROWS, STEPS, VOCABULARY, NEGATIVES = 6, 5, 40, 12
-OPTIONS = Options.parse({
-    "lstm": {
-        "dim": 12, "projection_dim": 8, "n_layers": 2, "cell_clip": 0.4, "proj_clip": 0.2, "use_skip_connections": True,
-    },
-    "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 4], [2, 8], [3, 12], [5, 9]], "n_highway": 2},
-})  # fmt: skip
+OPTIONS = Options.parse(
+    json.loads("""
+{"lstm": {"dim": 12, "projection_dim": 8, "n_layers": 2, "cell_clip": 0.4, "proj_clip": 0.2,
+          "use_skip_connections": true},
+ "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 4], [2, 8], [3, 12], [5, 9]], "n_highway": 2}}
+""")
+)
 
 
 @pytest.fixture
@@ -121,11 +124,16 @@ def test_gradients_of_all_steps_are_summed_in_float32():
     assert weight.grad.item() == pytest.approx(uses, rel=2**-8)
 
 
-@pytest.mark.parametrize(("message", "alone"), [(1, [True, False]), (5, [False]), (9, [False])])
+@cases("""
+    message | alone
+    1       | [true, false]
+    5       | [false]
+    9       | [false]
+""")
 def test_gradients_are_sent_while_backward_computes_those_before_them(monkeypatch, message, alone):
     """The other process has gradients three times as large. Backward reaches the first layer of a network last."""
     first, second = (torch.full((2, 2), value, requires_grad=True) for value in (2.0, 3.0))
-    sent: list[bool] = []
+    sent = []
 
     def summed(values: torch.Tensor, async_op: bool) -> Mock:
         sent.append(first.grad is None)

@@ -10,7 +10,7 @@ from elmo_bench.bilm.pretraining.run import make_recipe
 from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.commands.bilm import chosen_recipe
 from elmo_bench.configuration import composing
-from elmo_bench.system.errors import UserError
+from tests.fakes import for_each, refuses
 
 WORDS = "<S>\n</S>\n<UNK>\nthe\ndog\n"
 
@@ -30,12 +30,12 @@ def test_ends_of_lines_and_spaces_are_no_part_of_a_word(text, words):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"), [(WORDS, "5 words, but recipe.vocabulary=9; set recipe.vocabulary=5"),
+    "words, said", [(WORDS, "5 words, but recipe.vocabulary=9; set recipe.vocabulary=5"),
                         (f"{WORDS}dog\n", "the word 'dog' stands twice")],
 )  # fmt: skip
 def test_a_vocabulary_of_another_size_says_what_to_type(text, words, said):
     (text / "words.txt").write_text(words)
-    with pytest.raises(UserError, match=said):
+    with refuses(said):
         read_vocabulary(text / "words.txt", 9)
 
 
@@ -43,10 +43,10 @@ def test_a_vocabulary_of_another_size_says_what_to_type(text, words, said):
 def test_a_vocabulary_of_hardly_any_word_of_the_text_is_refused(text, change):
     words = WORDS.replace("dog", "dog 50").replace(*change)
     (text / "words.txt").write_text(words)
-    typed = ["pretrain=mini", "recipe.vocabulary=5", "recipe.negatives=2", "+recipe.words=words.txt"]
+    typed = "pretrain=mini recipe.vocabulary=5 recipe.negatives=2 +recipe.words=words.txt".split()
     cfg = composing.compose(typed, "pretrain").recipe
     cfg.text, cfg.heldout = [["text.txt", None]], [["text.txt", None]]
-    with pytest.raises(UserError, match=r"words\.txt: has 0 of the 250 running words of the text \(0\.0%\)"):
+    with refuses(r"words\.txt: has 0 of the 250 running words of the text \(0\.0%\)"):
         Trainer(make_recipe(cfg, text), text, text / "work")
 
 
@@ -63,10 +63,10 @@ def test_files_are_looked_up_below_the_root_and_then_in_the_current_folder(text,
     assert recipe.heldout == [("nosuch.txt", None)]
 
 
-@pytest.mark.parametrize("scale", ["mini", "open", "original"])
+@for_each("scale", "mini open original")
 @pytest.mark.parametrize("plus", ["", "+", "++"])
 def test_every_key_of_a_recipe_can_be_typed_on_every_page(scale, plus):
-    typed = ["start=a", "frozen=true", "parent=[a,b]", "words=w.txt", "bfloat16=true", "rows=8"]
+    typed = "start=a frozen=true parent=[a,b] words=w.txt bfloat16=true rows=8".split()
     chosen, shown = chosen_recipe([f"scale={scale}", *(f"{plus}recipe.{each}" for each in typed), "--cfg", "job"])
     cfg = composing.compose(chosen, "pretrain")
     assert shown

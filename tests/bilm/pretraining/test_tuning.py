@@ -22,21 +22,22 @@ from elmo_bench.identity.settings import Identity
 from elmo_bench.mini.data import ensure_data
 from elmo_bench.records import studies
 from elmo_bench.running.launch import train
-from elmo_bench.system.errors import UserError
 from elmo_bench.tuning import TunedBilm
 from elmo_bench.tuning.table import interval
 from elmo_bench.tuning.tuned import read as text_of
 from tests.bilm.pretraining.answers import answer, content, one_line
+from tests.fakes import for_each, refuses, table
 from tests.reference_bilm import write_random
 
-SIZES = {
-    "lm": (300, 50, 50), "ner": (30, 8, 8), "srl": (30, 8, 8), "coref": (6, 2, 2), "snli": (30, 8, 8),
-    "squad": (8, 2, 2), "sst": (30, 8, 8),
-}  # fmt: skip
-SMALL = {
-    "rows": 4, "steps": 5, "negatives": 3, "lr": 0.05, "warmup": 2, "every": 0, "compile": "false", "device": "cpu",
-    "bfloat16": "false", "softmax.vocabulary": 8, "softmax.epochs": 2, "softmax.lr": 0.05,
-}  # fmt: skip
+SIZES = json.loads("""
+{"lm": [300, 50, 50], "ner": [30, 8, 8], "srl": [30, 8, 8], "coref": [6, 2, 2], "snli": [30, 8, 8],
+ "squad": [8, 2, 2], "sst": [30, 8, 8]}
+""")
+SMALL = """
+    bilm.tuning.rows=4 bilm.tuning.steps=5 bilm.tuning.negatives=3 bilm.tuning.lr=0.05 bilm.tuning.warmup=2
+    bilm.tuning.every=0 bilm.tuning.compile=false bilm.tuning.device=cpu bilm.tuning.bfloat16=false
+    bilm.tuning.softmax.vocabulary=8 bilm.tuning.softmax.epochs=2 bilm.tuning.softmax.lr=0.05
+""".split()
 RARELY = "bilm.tuning.every=60"  # seconds between checkpoints, which are otherwise of every update
 LM = ("softmax.safetensors", "vocabulary.txt")
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
@@ -66,7 +67,7 @@ def overrides(bench, parent: Path, *changes: str) -> list[str]:
     source = f"bilm.tuning.source.options={parent}/options.json", f"bilm.tuning.source.weights={parent}/weights.hdf5"
     chosen = [
         "task=toy", "scale=open", "bilm.parent=custom", *source, f"bilm.tuning.folder={bench.folder}/tuned",
-        *(f"bilm.tuning.{key}={value}" for key, value in SMALL.items()), f"data_root={bench.data}",
+        *SMALL, f"data_root={bench.data}",
         f"results_root={bench.results}", f"cache_root={bench.folder}/cache", *changes,
     ]  # fmt: skip
     return list({argument.partition("=")[0]: argument for argument in chosen}.values())
@@ -132,7 +133,7 @@ def sentences_of(row: dict, fields: tuple[str, ...]) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("task", ["coref", "ner", "snli", "squad", "srl", "sst5"])
+@for_each("task", "coref ner snli squad srl sst5")
 def test_no_test_sentence_is_in_the_text(task, mini):
     """The training files have all of them; the rest is still read."""
     tuning = block(task, mini).tuning
@@ -233,7 +234,7 @@ class Killed(BaseException):
 def test_a_tuning_killed_three_times_is_an_undisturbed_one(bench, official, monkeypatch):
     """At random updates, of the new softmax and of the biLM itself."""
     undisturbed = content(made(bench, official, f"bilm.tuning.folder={bench.folder}/undisturbed"))
-    steps: list[int] = []
+    steps = []
     step = Trainer._step
 
     def counted(self, batch):
@@ -302,14 +303,17 @@ def test_another_parent_than_the_recorded_one_is_refused(bench, whole, official)
 
 
 def test_bad_input_is_one_line(bench, whole, monkeypatch):
-    one_line(command(bench, whole, "bilm.parent=nosuch"), "bilm=nosuch", "there is no such configuration file")
-    one_line(command(bench, whole, "bilm.parent=tuned"), "not a tuned one")
-    one_line(command(bench, whole, "bilm=mini"), "give bilm.parent=mini")
-    one_line(command(bench, whole, f"bilm.tuning.source.weights={bench.folder}/gone.hdf5"), "gone.hdf5", "no such file")
-    one_line(command(bench, whole, "bilm.tuning.source.weights=null"), "names no weights")
-    one_line(command(bench, whole, "bilm.tuning.rows=5000"), "too short")
-    one_line(command(bench, whole, "bilm.tuning.negatives=8"), "negatives")
-    one_line(command(bench, whole, "bilm.tuning.lr=-1"), "bilm.tuning.lr=-1")
+    for typed, told in table("""
+        bilm.parent=nosuch                       | ["bilm=nosuch", "there is no such configuration file"]
+        bilm.parent=tuned                        | ["not a tuned one"]
+        bilm=mini                                | ["give bilm.parent=mini"]
+        bilm.tuning.source.weights=/no/gone.hdf5 | ["gone.hdf5", "no such file"]
+        bilm.tuning.source.weights=null          | ["names no weights"]
+        bilm.tuning.rows=5000                    | ["too short"]
+        bilm.tuning.negatives=8                  | ["negatives"]
+        bilm.tuning.lr=-1                        | ["bilm.tuning.lr=-1"]
+    """):
+        one_line(command(bench, whole, typed), *told)
     monkeypatch.setattr("tests.toy.ToyReader.fields", ())
     one_line(command(bench, whole), "task=toy has no text")
     assert not (bench.folder / "tuned").exists()
@@ -340,5 +344,5 @@ def test_half_a_softmax_is_no_softmax(bench, whole, part):
     else:
         vocabulary.write_text(vocabulary.read_text() + "more\n")
     one_line(command(bench, whole), "softmax")
-    with pytest.raises(UserError, match="not the softmax of this biLM"):
+    with refuses("not the softmax of this biLM"):
         load_lm(whole)
