@@ -27,7 +27,7 @@ from elmo_bench.configuration.keys import fields, valid
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
-from elmo_bench.system.terminal.console import choices
+from elmo_bench.system.terminal.console import choices, tables
 
 if TYPE_CHECKING:  # `--help` does not import it
     pass
@@ -82,7 +82,6 @@ class Pretrain(Command):
 
     def run(self) -> None:
         from omegaconf import OmegaConf
-        from rich.console import Console
 
         from elmo_bench.bilm.card import REMEDY, check_folder, read_card
         from elmo_bench.bilm.pretraining.parallel import leave
@@ -117,7 +116,7 @@ class Pretrain(Command):
             how = given.compile, given.every, given.force, given.device, wandb, given.stop
             card = pretrain(recipe, root, Path(cfg.cache_root) / "pretrain", output, *how)
         if card:
-            show(card, Console())
+            show(card, tables())
         leave()
 
 

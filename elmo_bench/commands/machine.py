@@ -62,6 +62,7 @@ def measured(data_root: Path | None, only: Sequence[str] | None) -> dict[str, An
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     from elmo_bench.speed.bench import PLAN, bench, show
+    from elmo_bench.system.terminal.console import tables
 
     torch.set_num_threads(machine.cores())
     only, progress = only or list(PARTS), Console(stderr=True)
@@ -69,5 +70,5 @@ def measured(data_root: Path | None, only: Sequence[str] | None) -> dict[str, An
     with Progress(*columns, console=progress, transient=True, disable=not progress.is_terminal) as bar:
         task = bar.add_task("starting", total=len(only))
         figures = bench(PLAN, data_root, only, lambda part: bar.update(task, description=part, advance=1))
-    show(figures, Console())
+    show(figures, tables())
     return figures

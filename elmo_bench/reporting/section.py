@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+from elmo_bench.system.terminal.console import tables
 
 
 class Run(NamedTuple):
@@ -79,15 +80,14 @@ def inert(markdown: str) -> str:
 
 def show(sections: Sequence[Section]) -> None:
     """Prints the tables, without wrapping lines when the output is not a terminal."""
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+    output = tables()
     for section in sections:
         table = Table(*map(escape, section.header), title=escape(section.title), title_justify="left")
         for row in section.rows:
             table.add_row(*map(escape, row))
-        console.print(table)
+        output.print(table)
         for line in (section.note, *section.remarks):
-            console.print(line, markup=False, soft_wrap=True)
+            output.print(line, markup=False, soft_wrap=True)

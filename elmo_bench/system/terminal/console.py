@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from elmo_bench.system.errors import UserError, ran_out
 from elmo_bench.system.storage import disk
@@ -137,6 +137,13 @@ class _Closed(io.TextIOWrapper):
     def write(self, text: str) -> int:
         self.used = self.used or bool(text)
         return len(text)
+
+
+def tables() -> Any:
+    """The standard output as rich's console, on which tables keep their columns whole in a file or a pipe."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 200, highlight=False)
 
 
 def ready() -> None:
