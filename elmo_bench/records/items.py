@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from elmo_bench.metrics.items import Items
+from elmo_bench.metrics.items import Items, smallest
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import write_bytes
 from elmo_bench.system.storage.integrity import damage
@@ -68,7 +68,7 @@ def read(path: Path, remedy: str = REMEDY) -> dict[str, Items]:
             if own:
                 prefix, names = "statistics/", tuple(own["names"].tolist()) if "names" in own else ()
                 statistics = {key.removeprefix(prefix): each for key, each in own.items() if key.startswith(prefix)}
-                counting = np.arange(len(next(iter(statistics.values()))))
+                counting = smallest(np.arange(len(next(iter(statistics.values())))))
                 found[split] = Items(statistics, own.get("rows", counting), own.get("clusters", counting), names)
         return found
     except UserError:

@@ -116,8 +116,11 @@ def gain(more, less, factors=(1, 1)):
         noises.append(((of - of.mean(0)) ** 2).sum() / (len(scores) - 1) if len(scores) > 1 else 0)
     k, several = len(added), [(s, f) for s, f in values if len(s) > 1]
     noise = sum((each or max(noises)) / len(s) for each, (s, _) in zip(noises, values, strict=True))
-    one = pooled(more, less)
-    for part in (None, one):
+    one, squares = pooled(more, less), added**2
+    degrees = min(max(3 * squares.sum() ** 2 / (squares**2).sum() - 1, 1), k - 1)
+    if not several:  # one seed against one: over examples alone
+        options.append((0, (k / (k - 1) * squares.sum()) ** 0.5, degrees))
+    for part in (None, one) if several else ():
         own = [s if len(s) > 1 else several[0][0] for s, _ in values]  # one seed varies as those of the other arm
         seeds = [(one.var(ddof=1) / len(s), len(one) - 1) for one, (s, _) in zip(own, values, strict=True)]
         if len(several) < 2:
@@ -125,9 +128,7 @@ def gain(more, less, factors=(1, 1)):
         if part:
             theirs = [(part[0] * f**2 / len(s), part[1]) for s, f in values]
             seeds = [(sum(v for v, _ in theirs), part[1])] if len(bilms) == 1 else [seeds[0], theirs[1]]
-        squares = added**2
         items = k / (k - 1) * squares.sum() - min(k / (k - 1) * noise, sum(v for v, _ in seeds))
-        degrees = min(max(3 * squares.sum() ** 2 / (squares**2).sum() - 1, 1), k - 1)
         every = [*seeds, (max(items, 0), degrees)]
         variance = sum(v for v, _ in every)
         df = variance**2 / sum(v**2 / d for v, d in every)
