@@ -166,9 +166,7 @@ class _SampledNll(torch.autograd.Function):
             to_others += product((words * scale[:, None].to(h.dtype)).t(), exact)
             to_bias.addmv_(scores.t(), scale)
         to_h.addcmul_(to_true[:, None], right)
-        given = right.new_empty(
-            n + len(others), right.shape[1]
-        )  # written part by part: `cat` is slow with transposed ones
+        given = right.new_empty(n + len(others), right.shape[1])  # in parts: `cat` is slow with transposed ones
         torch.mul(h.float(), to_true[:, None], out=given[:n])
         given[n:] = to_others.t()
         at = torch.cat([targets, negatives])
