@@ -202,6 +202,10 @@ class Record(Started):
         self.dev_scores = self.history.get(f"dev.{self.monitor}", [None])  # which a reader of records refuses
         self.rises = self.epoch == self.config["task"].get("fit", {}).get("epochs")
 
+    def weights_at(self, place: str) -> list[float]:
+        """The weights s_j of the layers at one place, at the selected epoch."""
+        return self.layer_weights[place][self.epoch - 1]
+
     def fills_batch(self, fraction: float) -> bool:
         """Whether this share of the data of a run on all of it fills a batch, by the updates of its first epoch."""
         trainer = self.config.get("trainer") or {}

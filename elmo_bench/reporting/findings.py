@@ -241,7 +241,7 @@ WEIGHTS = {
 def _weights(finding: Finding, pairs: Sequence[Pair]) -> FindingRow:
     if finding.place not in pairs[0][0].first.layer_weights:
         return FindingRow()
-    weights = [[run.layer_weights[finding.place][run.epoch - 1] for run in group.records] for group, _ in pairs]
+    weights = [[run.weights_at(finding.place) for run in group.records] for group, _ in pairs]
     if len(weights[0][0]) < 2:
         return FindingRow(note="one layer")
     return _over_units([[WEIGHTS[finding.measure](each) for each in found] for found in weights], "")

@@ -83,8 +83,7 @@ class Group:
 
     def weights(self, place: str) -> list[float]:
         """The mean over the seeds of each s_j at the selected epoch, then that of gamma."""
-        found = ((run.layer_weights[place], run.gamma[place], run.epoch - 1) for run in self.records)
-        chosen = [[*weights[epoch], gamma[epoch]] for weights, gamma, epoch in found]
+        chosen = [[*run.weights_at(place), run.gamma[place][run.epoch - 1]] for run in self.records]
         return [fmean(column) for column in zip(*chosen, strict=True)]
 
     def runs(self, *values: str) -> list[Run]:

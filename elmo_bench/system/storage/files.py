@@ -43,7 +43,7 @@ class _Content(io.RawIOBase):
 
     def __init__(self, source: IO[bytes], path: Path, packed: bool):
         self.source, self.path = source, path
-        self.left = max(limits.RATIO * os.path.getsize(path), limits.UNPACKED) if packed else math.inf
+        self.left = limits.unpacked(os.path.getsize(path)) if packed else math.inf
 
     def readable(self) -> bool:
         return True

@@ -58,7 +58,7 @@ def damage(path: StrPath) -> str | None:
             # `zipfile` does not compare their number: an entry with a wrong length hides those after it.
             if entries not in (len(members), MORE):
                 return "damaged: its directory lists fewer members than were written"
-            if sum(each.file_size for each in members) > max(limits.RATIO * os.path.getsize(path), limits.UNPACKED):
+            if sum(each.file_size for each in members) > limits.unpacked(os.path.getsize(path)):
                 return f"unpacks to over {limits.RATIO} times its size"
             damaged = archive.testzip()
     except UNREADABLE as error:

@@ -37,6 +37,11 @@ def regular(path: StrPath) -> None:
     raise UserError(f"expected a regular file, and it is {what}", path)
 
 
+def unpacked(packed: int) -> int:
+    """The most bytes that a packed file of this size may come to."""
+    return max(RATIO * packed, UNPACKED)
+
+
 def absent(path: StrPath) -> str:
     """What to say of a file that is not there, which may be a link that leads nowhere."""
     leads = Path(path).is_symlink()
