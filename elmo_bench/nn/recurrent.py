@@ -224,14 +224,14 @@ class _Compiled(torch.autograd.Function):
         projection: Tensor | None,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         cell, kernels = given[:2]
-        ctx.given, ctx.dtype, base, extra, h, c = given, base.dtype, *(x.float() for x in (base, extra, h, c))
+        ctx.given, ctx.dtype, extra, h, c = given, base.dtype, *(x.float() for x in (extra, h, c))
         h, c, mask = h.contiguous(), c.contiguous(), None if mask is None else mask.contiguous()
         (directions, words), width, size = base.shape[:2], h.shape[2], c.shape[2]
         rows = {
-            "before": base.new_empty(directions, words, width),
-            "state": base.new_empty(directions, words, cell.kept * size),
-            "out": base.new_empty(directions, words, width),
-            "hidden": None if projection is None else base.new_empty(directions, words, size),
+            "before": c.new_empty(directions, words, width),
+            "state": c.new_empty(directions, words, cell.kept * size),
+            "out": c.new_empty(directions, words, width),
+            "hidden": None if projection is None else c.new_empty(directions, words, size),
         }
         packed = [None if x is None else [kernels.packed(one) for one in x] for x in (weight, projection)]
         _call(given, packed, {"base": base, "extra": extra, "h": h, "c": c, "mask": mask, **rows}, backward=False)
@@ -245,7 +245,7 @@ class _Compiled(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         extra, weight, h, c, mask, projection, before, state, out, hidden = ctx.saved_tensors
         kernels = ctx.given[1]
-        base = before.new_empty(*before.shape[:2], weight.shape[1])
+        base = before.new_empty(*before.shape[:2], weight.shape[1], dtype=ctx.dtype)
         to = {
             "to_base": base,
             "to_extra": extra.new_empty(extra.shape),
@@ -257,7 +257,6 @@ class _Compiled(torch.autograd.Function):
         saved = {"before": before, "state": state, "out": out, "hidden": hidden}
         given = {"base": base, "extra": extra, "h": h, "c": c, "mask": mask, "gradient": gradients[0].contiguous()}
         _call(ctx.given, packed, {**given, **saved, **to}, backward=True)
-        base = base.to(ctx.dtype)  # what torch would make of it anyway
         to_weight = _product(base, before)
         to_projection = None if projection is None else _product(to["to_out"].to(ctx.dtype), hidden)
         return None, base, to["to_extra"], to_weight, to["to_h"], to["to_c"], None, to_projection

@@ -78,7 +78,7 @@ class Layer {
     const Share own(count, team.size, member);
     for (long r = own.first; r < own.last; r++) {
       const float* x = layer ? below + (word + r) * all.width : all.tokens + order[word + r] * all.width;
-      for (long j = 0; j < all.width / LANES; j++) put<F>(all.operand, distance, r, j, load(x + j * LANES));
+      pack<F>(x, 1, all.width, all.width, all.operand + r * LANES, distance);
     }
     team.wait();
     product<F>(all.operand, count, distance, input, panels.first, panels.last, words<F>(all.width), partial, starting(bias),
@@ -109,15 +109,14 @@ class Layer {
     product<F>(all.hidden, n, block, projection, columns.first, columns.last, words<F>(all.cells), partial, zero,
                [&](auto& acc, long p, long row) {
                  for (auto& sums : acc) {
-                   for (int v = 0; v < VECTORS; v++)
-                     write(row, word + row, p * VECTORS + v, within(sums[v], same(all.output_clip)));
+                   for (int v = 0; v < VECTORS; v++) write(row, word, p * VECTORS + v, within(sums[v], same(all.output_clip)));
                    row++;
                  }
                });
   }
 
-  void write(long row, long word, long j, V output) {
-    const long k = j * LANES, place = places[word];
+  void write(long row, long first, long j, V output) {
+    const long k = j * LANES, word = first + row, place = places[word];
     store(h + row * all.width + k, output);
     put<F>(all.before, block, row, j, output);
     if (layer && all.skip) output += load(below + word * all.width + k);

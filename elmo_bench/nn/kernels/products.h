@@ -46,14 +46,8 @@ INLINE V add_product(V sum, const float* x, V w) {
 // Values j * LANES and following of a row into an operand.
 template <Factors F>
 INLINE void put(float* operand, long block, long row, long j, V v) {
-#if defined(__AVX512BF16__)
-  if constexpr (F != FLOATS) {
-    __m256bh halves = _mm512_cvtneps_pbh((__m512)v);
-    std::memcpy(operand + j / 2 * block + row * LANES + j % 2 * (LANES / 2), &halves, sizeof halves);
-    return;
-  }
-#endif
-  store(operand + j * block + row * LANES, v);
+  constexpr int per = F == FLOATS ? 1 : 2;  // vectors of a block's row
+  store(operand + j / per * block + row * LANES, j % per * LANES, v, F != FLOATS);
 }
 
 // The distance between the blocks of an operand: an odd number of lines, so that a row's do not push each other out.

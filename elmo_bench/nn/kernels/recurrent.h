@@ -7,8 +7,8 @@
 
 enum Cell { GRU, HIGHWAY, COUPLED, PROJECTED };  // the cells of `recurrent.py`, which has them in torch
 
-// The arguments of `recurrence`. Everything has rows: of words, step after step, or
-// of sentences, the longest first. `size` and `width` are the numbers of c and h of a row, multiples of 2 * LANES.
+// The arguments of `recurrence`. Everything has rows: of words, step after step, or of sentences, the longest first. `size`
+// and `width` are the numbers of c and h of a row, multiples of 2 * LANES. `base` and `to_base` are bfloat16 if products are.
 struct Recurrence {
   const long* starts;  // (steps + 1): of each step's words
   const float *base, *extra, *recurrent, *projection;  // added to the gates, beside them; packed weights, back: transposed
@@ -35,13 +35,14 @@ INLINE V of_clip(V gradient, V y, float bound) { return (V)((I)gradient & (I)((y
 
 // LANES numbers of a word: from its arrays, `size` apart for each gate.
 struct Place {
+  long word, halves;  // where in `base`, and whether that is bfloat16
   const float *base, *extra, *sums, *before, *c, *gradient;
   float *state, *out, *to_base, *to_extra, *to_h, *to_c;
 };
 
 template <Cell C>
 INLINE void ahead(const Place& at, long size, float clip) {
-  auto gate = [&](long g) { return load(at.base + g * size) + load(at.sums + g * size); };
+  auto gate = [&](long g) { return load(at.base, at.word + g * size, at.halves) + load(at.sums + g * size); };
   auto keep = [&](long k, V v) { store(at.state + k * size, v); };
   if constexpr (C == GRU) {
     V rz[] = {gate(0) + load(at.extra), gate(1) + load(at.extra + size)}, own = gate(2);
@@ -100,8 +101,8 @@ INLINE void back(const Place& at, long size, float clip) {
 // Some of the sentences, which do not depend on the others.
 template <Cell C>
 static void run(const Recurrence& all, long factors, Share own) {
-  const long size = all.size, width = all.width, most = own.last - own.first, backward = all.backward;
-  const long row = up(size, PANEL), wide = up(width, PANEL), many = up(all.gates * size, PANEL);
+  const long size = all.size, width = all.width, most = own.last - own.first, backward = all.backward, halves = factors != FLOATS;
+  const long row = up(size, PANEL), wide = up(width, PANEL), gates = all.gates * size, many = up(gates, PANEL);
   std::vector<float> space, sums(most * std::max(many, wide)), outputs(most * std::max(row, wide));
   auto each = [&](long number, long columns, auto run) {
     for (long r = 0; r < number; r++)
@@ -116,13 +117,14 @@ static void run(const Recurrence& all, long factors, Share own) {
     const long earlier = all.starts[t ? t - 1 : 0] + own.first;
     if (n <= 0) continue;
     auto masked = [&](V v, long r, long k) { return all.mask ? v * load(all.mask + (own.first + r) * size + k) : v; };
+    float* const to_base = halves ? sums.data() : all.to_base + here * gates;
     auto cell = [&](long r, long k) {
       const long word = here + r, sentence = (own.first + r) * size + k, kept = all.kept * size;
       const Place at{
-          all.base + word * all.base_row + k, all.extra + word * all.extra_row + k,
+          word * all.base_row + k, halves, all.base, all.extra + word * all.extra_row + k,
           sums.data() + r * many + k, all.before + word * width + k,
           t ? all.state + (earlier + r) * kept + k : all.c + sentence, outputs.data() + r * row + k, all.state + word * kept + k,
-          (C == PROJECTED ? all.hidden : all.out) + word * size + k, all.to_base + word * all.gates * size + k,
+          (C == PROJECTED ? all.hidden : all.out) + word * size + k, to_base + r * gates + k,
           all.to_extra + word * all.others * size + k, all.to_h + sentence, all.to_c + sentence};
       backward ? back<C>(at, size, all.cell_clip) : ahead<C>(at, size, all.cell_clip);
     };
@@ -136,7 +138,8 @@ static void run(const Recurrence& all, long factors, Share own) {
       });
       if (C == PROJECTED) multiply(all.to_out + here * width, n, width, all.projection, size, outputs);
       each(n, size, cell);
-      multiply(all.to_base + here * all.gates * size, n, all.gates * size, all.recurrent, width, sums);
+      for (long k = 0; halves && k < n * gates; k += LANES) store(all.to_base, here * gates + k, load(to_base + k), true);
+      multiply(to_base, n, gates, all.recurrent, width, sums);  // which has copied the rows when it gives sums
       each(n, width, [&](long r, long k) {
         const V sum = masked(load(sums.data() + r * wide + k), r, k);
         store(h + r * width + k, C == PROJECTED ? sum : sum + load(h + r * width + k));
@@ -145,7 +148,7 @@ static void run(const Recurrence& all, long factors, Share own) {
       each(n, width, [&](long r, long k) {
         store(all.before + (here + r) * width + k, masked(load((t ? all.out + earlier * width : h) + r * width + k), r, k));
       });
-      multiply(all.before + here * width, n, width, all.recurrent, all.gates * size, sums);
+      multiply(all.before + here * width, n, width, all.recurrent, gates, sums);
       each(n, size, cell);
       if (C != PROJECTED) continue;
       multiply(all.hidden + here * size, n, size, all.projection, width, outputs);

@@ -23,6 +23,19 @@ typedef int32_t I __attribute__((vector_size(LANES * 4)));
 
 INLINE V load(const float* p) { V v; std::memcpy(&v, p, sizeof v); return v; }
 INLINE void store(float* p, V v) { std::memcpy(p, &v, sizeof v); }
+// Of float32 or bfloat16, from place i on; the latter only where the processor has instructions for it.
+INLINE V load(const void* p, long i, bool halves) {
+  if (!halves) return load((const float*)p + i);
+  uint16_t v __attribute__((vector_size(LANES * 2)));
+  std::memcpy(&v, (const uint16_t*)p + i, sizeof v);
+  return (V)(__builtin_convertvector(v, I) << 16);
+}
+INLINE void store(void* p, long i, V v, bool halves) {
+  if (!halves) return store((float*)p + i, v);
+#if defined(__AVX512BF16__)
+  _mm256_storeu_si256((__m256i*)((uint16_t*)p + i), (__m256i)_mm512_cvtneps_pbh((__m512)v));
+#endif
+}
 INLINE V same(float x) { return x - V{}; }
 INLINE V least(V a, V b) { return b < a ? b : a; }  // both keep an `a` that is not a number
 INLINE V most(V a, V b) { return b > a ? b : a; }

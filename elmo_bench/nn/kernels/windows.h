@@ -52,18 +52,17 @@ static void windows_(const Windows& all, Share words) {
 
 // Each thread has some of the filters for `to_w`, and some of the words for `to_x`: no number depends on how many there are.
 static void windows_back_(const Windows& all, Share words, Share filters) {
-  auto gradient = [&](long n, long f) { return all.out[n * all.row + f]; };
   auto window = [&](long n, long f) { return n * all.apart + static_cast<long>(all.where[n * all.row + f]) * all.size; };
   for (long f = filters.first; f < filters.last; f++)
     for (long k = 0; k < all.depth; k += PANEL) {
       V sums[1][VECTORS] = {};
       for (long n = 0; n < all.count; n++)
-        for (int v = 0; v < VECTORS; v++) sums[0][v] += gradient(n, f) * load(all.x + window(n, f) + k + v * LANES);
+        for (int v = 0; v < VECTORS; v++) sums[0][v] += all.out[n * all.row + f] * load(all.x + window(n, f) + k + v * LANES);
       keep(sums, all.to_w + f * up(all.depth, PANEL) + k, PANEL);
     }
   for (long n = words.first; n < words.last; n++)
     for (long f = 0; f < all.number; f++) {
-      const float factor = gradient(n, f), *from = all.w + f * all.depth;
+      const float factor = all.out[n * all.row + f], *from = all.w + f * all.depth;
       float* to = all.to_x + window(n, f);
       for (long k = 0; factor != 0.0f && k < all.depth; k++) to[k] += factor * from[k];
     }

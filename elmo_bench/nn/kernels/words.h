@@ -51,13 +51,10 @@ class Encoder {
       product<F>(operand, count, apart<F>(count), weights[0], 0, all.projected, words<F>(all.filled), partial,
                  starting(weights[1]),
                  [&](auto& acc, long p, long row) { keep(acc, out(first + row) + p * PANEL, all.stride); });
-    } else {
-      for (long n = 0; n < count; n++) std::copy_n(x + n * wide, all.filled, out(first + n));
-    }
+    } else for (long n = 0; n < count; n++) std::copy_n(x + n * wide, all.filled, out(first + n));
   }
 
  private:
-
   // The characters of a word that any of its windows has.
   long length(long word) const { return std::min(all.used[word] + widest, all.columns); }
 
