@@ -18,8 +18,11 @@ from importlib.metadata import PackageNotFoundError, version  # noqa: E402
 from pkgutil import resolve_name  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
-from elmo_bench.system import children, code  # noqa: E402
-from elmo_bench.system.terminal import signals  # noqa: E402
+from elmo_bench.system import (  # noqa: E402
+    children,
+    code,
+    signals,
+)
 
 if COMMAND:
     signals.at_once()

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elmo_bench.metrics.items import Items
+from elmo_bench.metrics.examples import Items
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.tokens import Tokens
 from elmo_bench.text.vocabulary import Vocabulary

@@ -11,7 +11,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -24,7 +23,7 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, base, grammar_parser
 
 from elmo_bench.bilm import frozen
-from elmo_bench.configuration import composing, pages
+from elmo_bench.configuration import composing
 from elmo_bench.nn.kernels import library
 from elmo_bench.system import children, places
 from elmo_bench.system.machine import cores
@@ -86,12 +85,6 @@ def stored_activations() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no stored activations: {folder} is no folder (set REFERENCE_ROOT)")
     return folder
-
-
-@pytest.fixture
-def first_versions(monkeypatch) -> None:
-    """All tasks are of version 1, as made-up records are, whatever their files say."""
-    monkeypatch.setattr(pages, "version", lambda task: 1)
 
 
 @pytest.fixture
@@ -215,15 +208,7 @@ class Bench:
 
 def clean_environment() -> dict[str, str]:
     """Without what would change a command's behaviour."""
-    dropped = (
-        "HYDRA_FULL_ERROR",
-        "DATA_ROOT",
-        "VECTORS_ROOT",
-        "ELMO_BENCH_CACHE",
-        "WANDB_API_KEY",
-        "WANDB_SERVICE",
-        "STOP",
-    )
+    dropped = "HYDRA_FULL_ERROR DATA_ROOT VECTORS_ROOT ELMO_BENCH_CACHE WANDB_API_KEY WANDB_SERVICE STOP".split()
     return {key: value for key, value in os.environ.items() if key not in dropped}
 
 
@@ -250,23 +235,9 @@ def shared_bench(tmp_path_factory) -> Iterator[Bench]:
 
 
 @pytest.fixture
-def call(monkeypatch, capsys) -> Callable[..., tuple[int, str, str]]:
+def call() -> Callable[..., tuple[int, str, str]]:
     """Calls a command in this process; returns exit status, stdout, stderr."""
-    monkeypatch.setenv(places.FOLDER, "")  # so that what `-cd` sets is taken back
-
-    def run(command: Any, *arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", [command.__name__, *map(str, arguments)])
-        monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
-        capsys.readouterr()
-        try:
-            command.main()
-            status = 0
-        except SystemExit as end:
-            status = int(end.code or 0)
-        out, err = capsys.readouterr()
-        return status, out, err
-
-    return run
+    return fakes.answer
 
 
 @pytest.fixture

@@ -1,10 +1,11 @@
 """Small stand-ins for the parts around the one that a test is about, and what many tests check."""
 
 import hashlib
+import io
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 
 from elmo_bench.layers.source import Sentences
 from elmo_bench.nn.packing import padded
+from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Embedded
 
@@ -26,9 +28,14 @@ class Table(nn.Module):
         self.table = nn.Embedding.from_pretrained(vectors, freeze=True)
 
 
+def masks(*lengths: int, extra: int = 0) -> Tensor:
+    """(B, T) bool of sentences, with `extra` columns of padding."""
+    return torch.arange(max(lengths) + extra) < torch.tensor(lengths).unsqueeze(1)
+
+
 def embedded(*lengths: int, size: int = 6, elmo: int = 0, extra: int = 0) -> Embedded:
     """Random vectors of sentences, with `extra` columns of padding; what stands at padding is noise."""
-    mask = torch.arange(max(lengths) + extra) < torch.tensor(lengths).unsqueeze(1)
+    mask = masks(*lengths, extra=extra)
     return Embedded(torch.randn(*mask.shape, size), torch.randn(*mask.shape, elmo) if elmo else None, mask)
 
 
@@ -75,6 +82,49 @@ class FakeBiLM:
         ids = torch.tensor([sum(word.encode()) % 64 for word in sentence], dtype=torch.long, device=self.table.device)
         h = nn.functional.embedding(ids, self.table)  # (T, W)
         return torch.stack([h, h + h.roll(1, 0), h - h.roll(-1, 0)])
+
+
+def put(folder: Path, files: Mapping[str, str]) -> Path:
+    """Writes files by their paths below a folder."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def splits_in(folder: Path, texts: Iterable[str], ending: str = "") -> dict[str, Any]:
+    """Writes the texts of train, dev and test into a folder; returns what `task.data` says of them."""
+    names = {split: f"{split}{ending}" for split in ("train", "dev", "test")}
+    return {"folder": str(put(folder, dict(zip(names.values(), texts, strict=True)))), **names}
+
+
+def answer(command: Any, *arguments: object) -> tuple[int, str, str]:
+    """Calls a command in this process; returns exit status, stdout, stderr."""
+    out, err, threads, status = io.StringIO(), io.StringIO(), torch.get_num_threads(), 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr("sys.argv", [command.__name__, *map(str, arguments)])
+        patch.setenv("HYDRA_FULL_ERROR", "0")
+        patch.setenv(places.FOLDER, "")  # so that what `-cd` sets is taken back
+        try:
+            command.main()
+        except SystemExit as end:
+            status = int(end.code or 0)
+    torch.set_num_threads(threads)
+    return status, out.getvalue(), err.getvalue()
+
+
+def one_line(found: tuple[int, str, str], *words: str) -> None:
+    """Exit status 2 and one line with these words in it."""
+    status, _, said = found
+    errors = [line for line in said.splitlines() if line.startswith("error:")]
+    assert (status, len(errors), "Traceback" in said) == (2, 1, False), said
+    assert all(word in errors[0] for word in words), errors[0]
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """What a biLM is, without its card: that tells the time."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "card.json"}
 
 
 def pages_of(results: Path) -> str:

@@ -13,15 +13,14 @@ from typing import Any
 
 from elmo_bench.commands.run import Sweep
 from elmo_bench.configuration import composing, schema
-from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
 from elmo_bench.records.record import Record, label, run_name
+from elmo_bench.records.settings import Identity
 from elmo_bench.sweeps import local
-from elmo_bench.system import places
+from elmo_bench.system import console, places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.storage.locks import held
-from elmo_bench.system.terminal import console
 
 EPOCH = 0.05  # seconds
 RECORD = """

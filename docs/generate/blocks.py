@@ -17,9 +17,9 @@ import elmo_bench
 from elmo_bench.commands.command import HEADINGS, command, summary
 from elmo_bench.configuration import composing, pages
 from elmo_bench.configuration.pages import in_order
-from elmo_bench.identity.settings import maker
 from elmo_bench.records.frame import is_main
 from elmo_bench.records.record import Record
+from elmo_bench.records.settings import maker
 from elmo_bench.records.store import full_runs, read_all
 from elmo_bench.records.times import on_one_processor, typical
 from elmo_bench.reporting import score_tables

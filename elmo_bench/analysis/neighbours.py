@@ -18,9 +18,9 @@ from elmo_bench.analysis.study import GROUP, Study, words_of
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import Layers, frozen_layers
 from elmo_bench.records.studies import StudyCell, StudyRecord
+from elmo_bench.system.console import tracked
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import numbered_lines
-from elmo_bench.system.terminal.streams import tracked
 from elmo_bench.text.columns import read_blocks
 
 NOTE = (

@@ -18,9 +18,9 @@ from elmo_bench.analysis.settings import OverlapConfig, read
 from elmo_bench.bilm.corpus import sources
 from elmo_bench.configuration import composing, pages
 from elmo_bench.configuration.keys import fields
-from elmo_bench.identity.missing import check_text
-from elmo_bench.identity.settings import maker
 from elmo_bench.records import studies
+from elmo_bench.records.missing import check_files
+from elmo_bench.records.settings import maker
 from elmo_bench.records.studies import LONG, SHARED, StudyCell, StudyRecord
 from elmo_bench.system import machine
 from elmo_bench.system.storage.hashing import MEMORY, content_sha256
@@ -101,7 +101,7 @@ def write(arguments: Sequence[str]) -> tuple[StudyRecord, str]:
     runs = [composing.run_config([*overrides, f"task={task}"]) for task in named]
     runs = [each for each in runs if run.scale.name in each.task.scales]
     for each in runs:
-        check_text(each)
+        check_files(each, text_alone=True)
     if generator := maker(run.scale, run):
         generator.make()
     listed = [settings.text] if isinstance(settings.text, str) else settings.text

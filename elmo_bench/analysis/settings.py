@@ -17,9 +17,9 @@ from elmo_bench.configuration import composing
 from elmo_bench.configuration.keys import Aside, Counted, Flag, Keys, Text, defaults, fields, finite, valid
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.system import places
+from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits, yaml_text
-from elmo_bench.system.terminal.console import choices
 
 
 class StudyConfig(Keys):

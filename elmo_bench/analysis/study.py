@@ -21,12 +21,12 @@ from elmo_bench.analysis.settings import StudyConfig, files, missing_data
 from elmo_bench.configuration import composing
 from elmo_bench.configuration.schema import BilmConfig, RunConfig, VectorSetConfig
 from elmo_bench.embedding.tables import VectorFiles, locate
-from elmo_bench.identity.missing import missing_layers
-from elmo_bench.identity.settings import make
 from elmo_bench.layers.cache import open_source
 from elmo_bench.layers.source import Layers, frozen_layers
 from elmo_bench.metrics.items import AdditiveMetric
 from elmo_bench.records import store, studies
+from elmo_bench.records.missing import missing_layers
+from elmo_bench.records.settings import make
 from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.reporting.intervals import Arm, Evidence, spread, total
 from elmo_bench.system import machine

@@ -35,9 +35,9 @@ from elmo_bench.analysis.settings import WsdConfig
 from elmo_bench.analysis.study import Score, Study, cluster_kind
 from elmo_bench.metrics.items import AdditiveMetric, Number, ratio
 from elmo_bench.records.studies import StudyCell, StudyRecord
+from elmo_bench.system.console import tracked
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import numbered_lines, open_text
-from elmo_bench.system.terminal.streams import tracked
 from elmo_bench.text.columns import in_comments, read_blocks
 from elmo_bench.text.vocabulary import coverage
 

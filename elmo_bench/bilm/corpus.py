@@ -126,10 +126,6 @@ class Corpus:
         numbers = np.bincount(self.tokens, minlength=len(self.types)).tolist()
         return Counter(dict(zip(self.types, numbers, strict=True)))
 
-    def vocabulary(self, size: int) -> list[str]:
-        """`most_frequent` of its words."""
-        return most_frequent(self.counts, size)
-
     def by_frequency(self, words: Sequence[str]) -> list[str]:
         """A given vocabulary sorted by frequency in this text, as the sampled softmax assumes.
 

@@ -49,7 +49,11 @@ class UntrainedBilm:
 
         sizes = self._sizes()
         with held(self.weights.parent, "untrained biLM: being written once for both runs", wait=True):
-            if not self._fits(sizes):
+            try:
+                fits = is_made_here(self.weights) and Options.read(self.options) == Options.parse(sizes)
+            except UserError:
+                fits = False
+            if not fits:
                 with torch.random.fork_rng(devices=[]):
                     torch.manual_seed(SEED)
                     BiLM(Options.parse(sizes, self.like)).export(self.options, self.weights)
@@ -66,11 +70,3 @@ class UntrainedBilm:
             raise UserError("does not contain the options of a biLM, a block `recipe.options`", self.like)
         plain: Any = OmegaConf.to_container(sizes)
         return plain
-
-    def _fits(self, sizes: dict[str, Any]) -> bool:
-        from elmo_bench.bilm.options import Options
-
-        try:
-            return is_made_here(self.weights) and Options.read(self.options) == Options.parse(sizes)
-        except UserError:
-            return False

@@ -25,9 +25,9 @@ from elmo_bench.commands.command import (
 )
 from elmo_bench.configuration.keys import fields, valid
 from elmo_bench.system import places
+from elmo_bench.system.console import choices, tables
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
-from elmo_bench.system.terminal.console import choices, tables
 
 if TYPE_CHECKING:  # `--help` does not import it
     pass
@@ -141,8 +141,8 @@ def chosen_recipe(arguments: Sequence[str]) -> tuple[list[str], bool]:
 def _make_text(scale: str, root: Path, cache_root: str) -> None:
     """Generates missing or damaged text of the mini scale again: another text would make another biLM."""
     from elmo_bench.configuration import composing
-    from elmo_bench.identity.settings import maker
     from elmo_bench.mini.data import mend
+    from elmo_bench.records.settings import maker
 
     if scale in places.named("scale"):
         cfg = composing.compose([f"scale={scale}"])
@@ -177,8 +177,8 @@ class Vocabulary(Command):
 
     def run(self) -> None:
         from elmo_bench.bilm.corpus import most_frequent, sources
+        from elmo_bench.system.console import tracked
         from elmo_bench.system.storage.files import replacing
-        from elmo_bench.system.terminal.streams import tracked
 
         output = Path(self.output)
         if output.is_dir() or not output.parent.is_dir():
@@ -223,8 +223,8 @@ class Tune(Command):
 
     def run(self) -> None:
         from elmo_bench.configuration import composing, pages
-        from elmo_bench.identity.missing import check_text
-        from elmo_bench.identity.settings import maker
+        from elmo_bench.records.missing import check_files
+        from elmo_bench.records.settings import maker
         from elmo_bench.reporting.study_tables import show_study
         from elmo_bench.tuning import TunedBilm, table
 
@@ -235,7 +235,7 @@ class Tune(Command):
         runs = [composing.run_config([*overrides, task]) for task in tasks]
         runs = [run for run in runs if run.scale.name in run.task.scales] or [composing.run_config(overrides)]
         for run in runs:
-            check_text(run)
+            check_files(run, text_alone=True)
         for run in runs:
             if data := maker(run.scale, run):
                 data.make()

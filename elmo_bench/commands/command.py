@@ -17,10 +17,9 @@ from pydantic import AfterValidator
 
 from elmo_bench import __version__
 from elmo_bench.configuration.keys import Flag, Hidden, Keys, allowed, documented, fields, parts, valid
-from elmo_bench.system import places
+from elmo_bench.system import console, places
 from elmo_bench.system.errors import UserError, as_typed, notice
 from elmo_bench.system.storage import outputs
-from elmo_bench.system.terminal import console
 
 HEADINGS = {  # the commands of each heading of the help, with their classes
     "run": {

@@ -19,7 +19,7 @@ from pydantic import Field
 from elmo_bench.commands.command import Command, Examples, File, Folder, Name
 from elmo_bench.system import code, places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import files, json_text
+from elmo_bench.system.storage import files, json_text, limits
 
 if TYPE_CHECKING:  # `--help` does not import it
     from elmo_bench.records.record import Record
@@ -186,7 +186,7 @@ class Publish(Command):
 def _with_progress(records: Sequence[Record]) -> Iterator[Record]:
     """The records that are written: with a progress bar on a terminal, else with a line on how long the rest takes."""
     from elmo_bench.records.times import in_time
-    from elmo_bench.system.terminal.streams import tracked
+    from elmo_bench.system.console import tracked
 
     begun = monotonic()
     for done, record in enumerate(tracked(records, "publishing")):
@@ -231,7 +231,7 @@ def score(task: str, gold: str, predictions: str, data: Mapping[str, Any] | None
     """
     scorer = find(task)
     for path in (gold, predictions):
-        files.check(path)
+        limits.regular(path, missing=False)
     known = "data" in inspect.signature(scorer).parameters
     if data and not known:
         raise UserError(f"task.data.{next(iter(data))}: the files of {task} are read without keys")

@@ -76,18 +76,13 @@ def examples() -> dict[str, list[dict[str, Any]]]:
 def marks(raw: Mapping[str, str], answer: Mapping[str, Any]) -> Iterator[tuple[str, list[Span]]]:
     """Each text that shows a part of an answer, with its spans: entities, a frame of each verb, clusters, an answer."""
     text = raw.get("text", "")
-    if "entities" in answer:
-        yield text, list(map(_span, answer["entities"]))
-    for frame in answer.get("frames", []):
-        yield text, list(map(_span, frame["arguments"]))
+    entities = [answer["entities"]] if "entities" in answer else []
+    for found in (*entities, *(frame["arguments"] for frame in answer.get("frames", []))):
+        yield text, [(*each["characters"], each["label"]) for each in found]
     if "clusters" in answer:
         yield text, [(*span, str(i + 1)) for i, cluster in enumerate(answer["characters"]) for span in cluster]
     if "answer" in answer:
         yield raw["context"], [(answer["start"], answer["end"], "answer")]
-
-
-def _span(described: Mapping[str, Any]) -> Span:
-    return (*described["characters"], described["label"])
 
 
 def marked(text: str, spans: Sequence[Span]) -> str:

@@ -62,7 +62,7 @@ def measured(data_root: Path | None, only: Sequence[str] | None) -> dict[str, An
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     from elmo_bench.speed.bench import PLAN, bench, show
-    from elmo_bench.system.terminal.console import tables
+    from elmo_bench.system.console import tables
 
     torch.set_num_threads(machine.cores())
     only, progress = only or list(PARTS), Console(stderr=True)

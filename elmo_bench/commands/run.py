@@ -120,14 +120,12 @@ class Reproduce(OfSweeps):
         if request.run:
             run_missing(planned)
         if planned.recorded:
-            refresh(root := planned.config.results_root)
+            refresh(root := planned.runs[0].config.results_root)
             asked, tasks = {record.run for record in planned.recorded}, [] if request.changes else request.tasks
             there = full_runs([*planned.records.values()])
             show(beside([run for run in there if run.run in asked or (run.task in tasks and is_context_control(run))]))
             print(f"dev scores, layer weights, all intervals: {root}/README.md and report.html")
-        if planned.runs:
-            print(planned.line(), flush=True)
-        planned.raise_first()
+        planned.end()
 
 
 class Sweep(OfSweeps):
@@ -163,9 +161,9 @@ class Sweep(OfSweeps):
             raise UserError(f"missing argument {missing}; choose from {', '.join(pages.sweeps())}")
         from elmo_bench.reporting import sweep_tables
         from elmo_bench.reporting.gains import by_scale
-        from elmo_bench.reporting.section import show
+        from elmo_bench.reporting.section import page, show
         from elmo_bench.sweeps.plan import plan
-        from elmo_bench.system.storage.files import write_bytes, write_text
+        from elmo_bench.system.storage.files import write_bytes
 
         planned = plan(self.request(self.sweep, self.on))
         if self.train and self.on != "local":
@@ -178,11 +176,11 @@ class Sweep(OfSweeps):
 
             run_missing(planned)
         if planned.runs:  # else none could be composed, and the errors are shown
-            root = Path(planned.config.results_root)
+            root = Path(planned.runs[0].config.results_root)
             content = sweep_tables.content(planned.request, by_scale(planned.records.values()), planned.asked)
             assert content is not None  # the tasks asked for are in it
             tables_shown = sweep_tables.sections(content)
-            write_text(root / content.name, sweep_tables.markdown(tables_shown))
+            write_bytes(root / content.name, page(*tables_shown, title=True).encode())
             show(tables_shown)
             ours = places.is_evidence(root)
             print(f"written: {root / content.name}{', a table of the reference runs, which git tracks' * ours}")
@@ -192,8 +190,7 @@ class Sweep(OfSweeps):
                 for picture, drawn in charts.files(charts.pictures({content.name: content})).items():
                     write_bytes(root / picture, drawn)
                     print(f"written: {root / picture}")
-            print(planned.line(), flush=True)
-        planned.raise_first()
+        planned.end()
 
 
 class Queue(Command):

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn
 from pydantic import Field
 
 from elmo_bench.commands.command import RESUMES, Command, Examples, Folder
-from elmo_bench.system import children, places
+from elmo_bench.system import children, console, places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal import console
 
 if TYPE_CHECKING:  # `--help` does not import it
     from omegaconf import DictConfig
@@ -135,8 +134,8 @@ class Prepare(Command):
 
     def run(self) -> None:
         from elmo_bench.configuration import composing
-        from elmo_bench.identity import settings
-        from elmo_bench.identity.missing import check_files
+        from elmo_bench.records import settings
+        from elmo_bench.records.missing import check_files
         from elmo_bench.running.blocks import check_blocks
 
         run = composing.run_config(self.typed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -186,7 +186,7 @@ def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
     import h5py
 
     from elmo_bench.bilm.corpus import check_text
-    from elmo_bench.system.terminal.streams import tracked
+    from elmo_bench.system.console import tracked
 
     if not output.parent.is_dir():
         raise UserError("no such folder for the output", output.parent)
@@ -198,7 +198,8 @@ def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
         replacing(output, "w+b") as whole, steady(whole) as stream, open_text(source) as lines,
         tempfile.TemporaryFile(dir=output.parent) as index, h5py.File(stream, "w") as file,
     ):  # fmt: skip
-        for texts in tracked(_groups(lines, group), "embedding"):
+        groups = iter(lambda: [line.strip() for line in islice(lines, group)], [])
+        for texts in tracked(groups, "embedding"):
             for text, layers in zip(texts, _encoded(bilm, texts), strict=True):
                 if not layers.isfinite().all():
                     raise UserError(f"the layers of this line are not finite: {text}", source, count + 1)
@@ -237,11 +238,6 @@ def _encoded(bilm: BiLM, texts: list[str]) -> list[Tensor]:
     sentences = [text.split() for text in texts]
     with explained(lambda: f"keeping layers of {len(texts)} lines, {sum(map(len, sentences))} tokens", "lower group"):
         return bilm.encode(sentences)
-
-
-def _groups(lines: Iterator[str], size: int) -> Iterator[list[str]]:
-    while group := [line.strip() for line in islice(lines, size)]:
-        yield group
 
 
 class Compare(OfBilm):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,10 @@ from omegaconf.errors import OmegaConfBaseException
 from elmo_bench.configuration import messages, schema
 from elmo_bench.configuration.keys import Keys, defaults, fields, flat, relative, valid
 from elmo_bench.configuration.schema import BilmConfig, RunConfig, TunedConfig, VectorsConfig, WandbConfig
-from elmo_bench.system import places
+from elmo_bench.system import console, places
+from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text, yaml_text
-from elmo_bench.system.terminal import console
-from elmo_bench.system.terminal.console import choices
 
 TRACEBACK = ("debug=true", "debug=false")  # of a command, and no preset of conf/debug/
 ARMS = ("baseline", "elmo")  # the two columns of the paper's Table 1
@@ -58,8 +57,19 @@ def settled(cfg: DictConfig, overrides: Sequence[str] = ()) -> DictConfig:
         if isinstance(cfg.get(group), DictConfig):
             raise UserError(f"{group}=...: a file sets keys of the run only if its first line is '# @package _global_'")
     _make_absolute(cfg)
+    typed = list[str]()
+    for text in overrides:
+        override = parse(text)
+        if override.key_or_group != "experiment":
+            typed.append(text)
+            continue
+        for name in [override.value()] if isinstance(override.value(), str) else override.value():
+            file: Any = OmegaConf.to_container(yaml_text.read(places.page("experiment", name)))
+            chosen = [pair for each in file.pop("defaults", ()) for pair in each.items()]
+            typed += [f"{group.rpartition('/')[2]}={choice}" for group, choice in chosen]
+            typed += [f"{key}={json_text.dumps(value)}" for key, value in flat(file).items()]
     with open_dict(cfg):
-        cfg.typed = [part for each in overrides for part in _opened(each) if not part.startswith("seed=")]
+        cfg.typed = [each for each in typed if not each.startswith("seed=")]
         cfg.debug = any(each.startswith("debug=") for each in overrides)
     if not isinstance(cfg.elmo, DictConfig):  # no block of keys, which `validated` refuses
         return cfg
@@ -68,19 +78,6 @@ def settled(cfg: DictConfig, overrides: Sequence[str] = ()) -> DictConfig:
     elif cfg.elmo.where == "none":
         cfg.arm = "baseline"
     return cfg
-
-
-def _opened(text: str) -> Iterator[str]:
-    """An override; in the place of an experiment what its files choose and set."""
-    override = parse(text)
-    if override.key_or_group != "experiment":
-        yield text
-        return
-    for name in [override.value()] if isinstance(override.value(), str) else override.value():
-        file: Any = OmegaConf.to_container(yaml_text.read(places.page("experiment", name)))
-        for chosen in file.pop("defaults", ()):
-            yield from (f"{group.rpartition('/')[2]}={choice}" for group, choice in chosen.items())
-        yield from (f"{key}={json_text.dumps(value)}" for key, value in flat(file).items())
 
 
 def _make_absolute(cfg: DictConfig) -> None:
@@ -137,7 +134,7 @@ def validated(cfg: DictConfig) -> RunConfig:
             raise UserError(f"no value for {', '.join(sorted(missing))}; give it as key=value") from None
         raise
     run = schema.from_plain(plain)
-    run.variant = _variant(run) if run.typed else {}
+    run.variant = variant(run) if run.typed else {}
     return run
 
 
@@ -227,18 +224,27 @@ def parse(text: str) -> Any:
 # The variant of a run: what was typed that its configuration files do not say.
 
 
-def _variant(run: RunConfig) -> dict[str, Any]:
+def variant(run: RunConfig, places_too: bool = False) -> dict[str, Any]:
     """What a run changes of its task's configuration at its scale and arm: dotted keys and values, as they are typed.
 
-    Other word vectors, another source of layers and files of callbacks are one key each, `vectors`, `bilm` and
-    `callbacks`, whatever their files set; what was typed beside the choice has its own keys.
+    They are those that may change a result. Other word vectors, another source of layers and files of callbacks are one
+    key each, `vectors`, `bilm` and `callbacks`, whatever their files set; what was typed beside the choice has its own
+    keys.
+
+    Args:
+        run: a run.
+        places_too: whether where files lie is told, too (`PLACES`).
     """
-    found = changed(run)
+    files, parsed = _chosen(run.typed)
+    page = _composed(_state(), "train", files, run.arm)
+    typed = [key for each in parsed for key, value in flat({each.key_or_group: each.value()}).items() if value != {}]
+    values = {key: (relative(_value(run, key)), relative(_value(page, key))) for key in typed if matters(run, key)}
+    found = {key: ours for key, (ours, theirs) in values.items() if ours != theirs}
     chosen = {key.partition("=")[0] for key in run.typed}
     if "vectors" in chosen or WORDS in found:
         default = _composed(_state(), "train", (f"task={run.task.name}", f"scale={run.scale.name}"), run.arm)
         usual = valid(VectorsConfig, OmegaConf.to_container(default.vectors, resolve=True))
-        names = run.vectors_name, usual.name_with(OmegaConf.select(default, "task.words"))
+        names = run.vectors.name_with(run.task.words), usual.name_with(OmegaConf.select(default, "task.words"))
         if names[0] != names[1] or (run.vectors.source == "random") != (usual.source == "random"):
             if run.task.words is None:
                 raise UserError(f"vectors={names[0]}: the model of task={run.task.name} has no word vectors")
@@ -253,16 +259,7 @@ def _variant(run: RunConfig) -> dict[str, Any]:
         kind = "custom" if isinstance(run.bilm, BilmConfig) else "transformers"
         if run.scale.bilm != (name if name == "tuned" or places.page("bilm", name).is_file() else kind):
             found["bilm"] = name
-    return {key: found[key] for key in sorted(found) if key not in PLACES}
-
-
-def changed(run: RunConfig) -> dict[str, Any]:
-    """The keys that were typed and may change a result, with values other than those of the files, places included."""
-    chosen, parsed = _chosen(run.typed)
-    page = _composed(_state(), "train", chosen, run.arm)
-    typed = [key for each in parsed for key, value in flat({each.key_or_group: each.value()}).items() if value != {}]
-    values = {key: (relative(_value(run, key)), relative(_value(page, key))) for key in typed if matters(run, key)}
-    return {key: ours for key, (ours, theirs) in values.items() if ours != theirs}
+    return {key: found[key] for key in sorted(found) if places_too or key not in PLACES}
 
 
 def matters(run: RunConfig, key: str) -> bool:

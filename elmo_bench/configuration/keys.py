@@ -21,8 +21,8 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_ori
 from pydantic import BaseModel, ConfigDict, Field, Strict, TypeAdapter, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
+from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError, as_typed
-from elmo_bench.system.terminal.console import choices
 
 T = TypeVar("T")
 LONGEST = 99  # characters of a value in a message
@@ -35,7 +35,7 @@ FORMS = {  # of types that pydantic calls by their names in Python
 Flag = Annotated[bool, Strict(False)]  # also 1 and 0
 Text = Annotated[str, Strict(False)]  # a number is its digits
 Share = Annotated[float, Field(ge=0, lt=1)]
-# Kinds of keys: no result depends on it; `identity/settings.py` adds it to the identity; users do not type it.
+# Kinds of keys: no result depends on it; `records/settings.py` adds it to the identity; users do not type it.
 Aside = Annotated[T, Field(exclude=True)]
 Counted = Annotated[T, Field(exclude=True, json_schema_extra={"counted": True})]
 Hidden = Annotated[T, Field(exclude=True, repr=False)]
@@ -52,9 +52,9 @@ class Keys(BaseModel):
         """The values by the names of their keys."""
         return dict(zip(fields(type(self)), dict(self).values(), strict=True))
 
-    def identifying(self, whole: bool = False) -> dict[str, Any]:
-        """The values that a result depends on and, unless `whole`, that differ from their defaults."""
-        return self.model_dump(by_alias=True, exclude_defaults=not whole)
+    def identifying(self) -> dict[str, Any]:
+        """The values that a result depends on and that differ from their defaults."""
+        return self.model_dump(by_alias=True, exclude_defaults=True)
 
 
 def fields(block: Any) -> dict[str, FieldInfo]:

@@ -11,9 +11,11 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.system import places
+from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files
-from elmo_bench.system.terminal.console import choices
+
+THEIRS = ("hydra", "omegaconf", "yaml")  # packages whose errors are explained
 
 
 def explain(error: BaseException) -> str | None:
@@ -43,8 +45,8 @@ def explain(error: BaseException) -> str | None:
         return None
     frames = list(traceback.walk_tb(error.__traceback__))
     origin = str(frames[-1][0].f_globals.get("__name__")) if frames else ""  # the module that has raised it
-    page_is_wrong = isinstance(error, ValueError | OSError) and _theirs(origin)
-    if not _theirs(error.__class__.__module__) and not page_is_wrong:
+    page_is_wrong = isinstance(error, ValueError | OSError) and origin.partition(".")[0] in THEIRS
+    if error.__class__.__module__.partition(".")[0] not in THEIRS and not page_is_wrong:
         return None
     if "UserError raised while resolving interpolation" in text:
         return text.partition(": ")[2].partition("\n")[0]
@@ -66,10 +68,6 @@ def explain(error: BaseException) -> str | None:
     if wrong := re.search(r"Could not override '?([^'\s]+)'?\.?\s*No match in the defaults list", text):
         return f"{wrong[1]}: there is no such group of configuration files"
     return _line(error)
-
-
-def _theirs(module: str) -> bool:
-    return module.partition(".")[0] in ("hydra", "omegaconf", "yaml")
 
 
 MESSAGES = {  # by a part of Hydra's or OmegaConf's own message, which does not name the key

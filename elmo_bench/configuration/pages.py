@@ -4,19 +4,19 @@ studies, with the tables that sweeps make and the findings that they decide."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from omegaconf import OmegaConf
-from pydantic import model_validator
+from pydantic import AfterValidator, model_validator
 
 from elmo_bench.configuration.keys import Keys, Text, valid
 from elmo_bench.system import places
+from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import yaml_text
 from elmo_bench.system.storage.files import read_text
-from elmo_bench.system.terminal.console import choices
 
 
 def page(task: str) -> Path:
@@ -27,14 +27,7 @@ def page(task: str) -> Path:
     return places.page("task", task)
 
 
-def tasks() -> list[str]:
-    """The names of the tasks: those with a configuration file."""
-    return places.named("task")
-
-
-def version(task: str) -> int:
-    """The version of a task's computation, by its file; 1 for a task without one (of a record from elsewhere)."""
-    return written("task", task, "version", 1)
+tasks = partial(places.named, "task")  # the names of the tasks: those with a configuration file
 
 
 def scales(task: str) -> list[str]:
@@ -91,6 +84,16 @@ class Column(Keys):
     recorded: bool = False
 
 
+def _bounds(region: Any) -> tuple[float, float]:
+    """Two bounds of a region, the lower one first; infinite where they are null."""
+    match region:
+        case [int() | float() | None as low, int() | float() | None as high] if region != [None, None]:
+            bounds = -float("inf") if low is None else float(low), float("inf") if high is None else float(high)
+            if bounds[0] < bounds[1]:
+                return bounds
+    raise ValueError("two bounds are needed, the lower one first, as [0, null]")
+
+
 class Finding(Keys):
     """A finding of the paper, which the runs of a table decide, or a study of the biLM (`findings` of a file in
     conf/analysis/, on the scale's own biLM).
@@ -104,7 +107,7 @@ class Finding(Keys):
             runs `more` alone: "first_layer": s_1 less the largest other, "spread": the smallest less the largest,
             "lower_layers": the mean of all but the last, less the last.
         place: of the weights, input or output.
-        region: [low, high], where the difference lies if the finding holds; null: no bound.
+        region: (low, high), where the difference lies if the finding holds; null in the file: no bound.
         quantity: of a study: what the number counts, for each task of `paper`, or of the biLM under "".
         layer, minus: of which layer it is, and the layer whose value is subtracted.
         unit: of the quantity.
@@ -118,23 +121,12 @@ class Finding(Keys):
     less: Any = None
     measure: Literal["score", "error", "updates", "first_layer", "spread", "lower_layers"] = "score"
     place: Literal["input", "output"] = "input"
-    region: list[Any] = [0, None]
+    region: Annotated[Any, AfterValidator(_bounds)] = (0.0, float("inf"))
     quantity: Text = ""
     layer: int | None = None
     minus: int | None = None
     unit: Text = "points"
     untested: Text = ""
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        try:
-            low, high = self.bounds
-            ordered = low < high and self.region != [None, None]
-        except (TypeError, ValueError):
-            ordered = False
-        if not ordered:
-            raise ValueError(f"region={self.region}: two bounds are needed, the lower one first, as [0, null]")
-        return self
 
     def check_titles(self, table: SweepTable | None) -> None:
         """Raises `ValueError` for tasks that do not exist, or titles that a table lacks; None: a study, without any."""
@@ -143,7 +135,7 @@ class Finding(Keys):
                 raise UserError("paper: the tasks are needed of which the paper states it, as {ner: words or figures}")
             for task in self.paper:
                 if task not in tasks() and (table or task):
-                    raise UserError(f"paper: {task}: {choices(task, places.named('task'))}")
+                    raise UserError(f"paper: {task}: {choices(task, tasks())}")
             for key in () if table is None else ("more",) if self.measure in OF_WEIGHTS else ("more", "less"):
                 if getattr(self, key) is None:
                     raise UserError(f"{key}: {TITLE_NEEDED}")
@@ -151,12 +143,6 @@ class Finding(Keys):
                 (table or SweepTable()).setting(titles)
         except UserError as error:
             raise ValueError(f"the finding {self.finding!r}: {error}") from None
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The region with infinities for null."""
-        low, high = self.region
-        return -float("inf") if low is None else float(low), float("inf") if high is None else float(high)
 
 
 class SweepTable(Keys):

@@ -5,7 +5,7 @@ by `_target_` (reader, words, chars, head, metric, optimizer, scheduler, average
 of the code that they name.
 
 No result depends on a key that is `Aside`; any other value that is not the default is part of a run's identity
-(`identity/settings.py`).
+(`records/settings.py`).
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
+    BeforeValidator,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     create_model,
-    field_validator,
     model_validator,
 )
 
-from elmo_bench.configuration import lightning
 from elmo_bench.configuration.keys import (
     Aside,
     Counted,
@@ -385,6 +384,32 @@ LIGHTNING = (  # arguments of its Trainer that are passed on; null is its defaul
 )  # fmt: skip
 
 
+# Arguments of Lightning's Trainer below `trainer.` that are answered with the key that sets them. They are listed here,
+# so that a recorded run or a wrong key loads no Lightning; a test compares them with its signature.
+PRECISIONS = {"32": "32-true", "64": "64-true", "16": "16-mixed", "bf16": "bf16-mixed"}  # as older releases write them
+WHOLE = "dev and test are scored whole, and dev after every epoch; debug=fast or debug=limit tries a run out"
+ENDS = "task.fit.epochs and task.fit.patience say when training ends"
+OURS = "this is decided here, so that a resumed run equals an undisturbed one"
+ANSWERS = {
+    "max_epochs": "task.fit.epochs sets it",
+    "gradient_clip_val": "task.clip.value sets it",
+    "gradient_clip_algorithm": "task.clip.by sets it (norm or value)",
+    "limit_train_batches": "trainer.limit_batches sets it",
+    "callbacks": "callbacks=NAME adds some (conf/callbacks/), and +callbacks.NAME._target_=CLASS any other",
+    "logger": "logger=NAME chooses it (conf/logger/)",
+    "enable_progress_bar": "trainer.progress sets it (auto, true or false)",
+    "gpu": "trainer.devices=[N] names a GPU by its number",
+    "default_root_dir": "results_root sets it",
+    "strategy": "trainer.devices=N trains with DDP, a process a device; there is no other strategy",
+    "num_nodes": "a run has one machine; sweep on=slurm spreads the runs of a sweep over many",
+    **dict.fromkeys(("max_steps", "min_steps", "max_time"), ENDS),
+    **dict.fromkeys(("limit_val_batches", "limit_test_batches", "limit_predict_batches"), WHOLE),
+    **dict.fromkeys(("val_check_interval", "check_val_every_n_epoch", "num_sanity_val_steps"), WHOLE),
+    **dict.fromkeys(("enable_checkpointing", "enable_model_summary", "use_distributed_sampler", "barebones"), OURS),
+    **dict.fromkeys(("reload_dataloaders_every_n_epochs", "plugins", "model_registry"), OURS),
+}
+
+
 class TrainerConfig(Keys):
     """Hardware and how it is used; devices, precision and limit_batches change results, and so do some of Lightning's
     own arguments, the last of these keys."""
@@ -436,12 +461,12 @@ class TrainerConfig(Keys):
         if not isinstance(block, dict):
             return block
         for name in block:
-            if name in lightning.ANSWERS and not (name == "strategy" and block[name] in ("auto", "ddp")):
-                raise UserError(f"trainer.{name}: {lightning.ANSWERS[name]}")
+            if name in ANSWERS and not (name == "strategy" and block[name] in ("auto", "ddp")):
+                raise UserError(f"trainer.{name}: {ANSWERS[name]}")
         default = {key for key in LIGHTNING if block.get(key) is None} | {"strategy"}
         kept = {key: value for key, value in block.items() if key not in default}
-        if (precision := str(kept.get("precision"))) in lightning.PRECISIONS:
-            kept["precision"] = lightning.PRECISIONS[precision]
+        if (precision := str(kept.get("precision"))) in PRECISIONS:
+            kept["precision"] = PRECISIONS[precision]
         match kept.get("devices"):
             case [int(gpu)] if gpu > 0 and gpu is not True:  # Lightning's way to name one GPU
                 return kept | {"devices": 1, "gpu": gpu}
@@ -514,7 +539,7 @@ class RunConfig(Keys):
     """elmo, or baseline: without ELMo, the same as elmo.where=none"""
     elmo: ElmoConfig
     task: TaskConfig
-    bilm: Any  # a LayersConfig, of the class that its configuration file needs
+    bilm: Annotated[Any, BeforeValidator(lambda block: valid(source_schema(block), block, "bilm"))]  # a LayersConfig
     vectors: VectorsConfig = VectorsConfig()
     scale: ScaleConfig
     trainer: TrainerConfig = Field(default_factory=TrainerConfig)
@@ -524,11 +549,6 @@ class RunConfig(Keys):
     typed: Hidden[list[str]] = []  # the overrides it is made of, but for the seed
     variant: Hidden[dict[str, Any]] = {}  # what they change of its task's files (`composing`)
     table: Aside[Any] = None  # of a file in conf/sweep (`tables.SweepTable`)
-
-    @field_validator("bilm", mode="before")
-    @classmethod
-    def _source(cls, block: Any) -> Any:
-        return valid(source_schema(block), block, "bilm")
 
     @model_validator(mode="after")
     def _settle(self) -> Self:
@@ -558,11 +578,6 @@ class RunConfig(Keys):
     def sets(self) -> list[VectorSetConfig]:
         """The vector sets that the model uses."""
         return [] if self.words_dropped or self.task.words is None else self.vectors.chosen
-
-    @property
-    def vectors_name(self) -> str:
-        """The name of its word vectors; "random" for those that are trained with the model alone."""
-        return self.vectors.name_with(self.task.words)
 
     @property
     def changing_callbacks(self) -> Plain:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,12 @@ MODEL = ("size", "lower", "window", "negative", "sample", "alpha", "min_count", 
 VERSION = 1  # of the training: raised when the same recipe gives different vectors, except for rounding
 
 
+@dataclass
 class SkipgramVectors:
     """Trains the vectors of `vectors=text`; writes them in GloVe's format, in a cache folder named by their recipe."""
 
-    def __init__(self, vectors: VectorsConfig, roots: RunConfig):
-        self.vectors, self.cache = vectors, Path(roots.cache_root)
-        self.memory = self.cache / MEMORY
+    vectors: VectorsConfig
+    run: RunConfig
 
     def recipe(self) -> dict[str, Any]:
         """The hyperparameters, the text, and how much of it was read."""
@@ -48,12 +49,15 @@ class SkipgramVectors:
 
     def make(self) -> Path:
         """The file of the vectors, which are trained, with a progress bar, if it does not exist yet or is damaged."""
-        recipe = self.recipe()
+        recipe, cache = self.recipe(), Path(self.run.cache_root)
         for path, _ in recipe["text"]:
             if not os.path.isfile(path):
                 raise UserError(f"{limits.absent(path)}; vectors=text reads the text of the biLM", path)
-        digested = {**recipe, "text": [[content_sha256(path, self.memory), tokens] for path, tokens in recipe["text"]]}
-        folder = self.cache / "vectors" / fingerprint(digested)
+        digested = {
+            **recipe,
+            "text": [[content_sha256(path, cache / MEMORY), tokens] for path, tokens in recipe["text"]],
+        }
+        folder = cache / "vectors" / fingerprint(digested)
         path = folder / "vectors.txt"
         if is_made_here(path):
             return path

@@ -26,11 +26,11 @@ from elmo_bench.configuration.schema import COMMON, LayersConfig
 from elmo_bench.layers.shards import DTYPE, Blocks, Shards, Stored, digest, stored
 from elmo_bench.layers.source import LayersSource, Sentences
 from elmo_bench.nn.numerics import tf32
+from elmo_bench.system.console import choices
 from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import others
 from elmo_bench.system.storage.locks import held
-from elmo_bench.system.terminal.console import choices
 
 FORMAT = 2
 SPARE_BYTES = 1 << 30  # disk space left free
@@ -69,10 +69,6 @@ class ActivationCache:
         self.shards = Shards(self.folder, self.blocks)
         self._reported = 0  # damaged shards
         self._refresh()
-
-    def of_layer(self, layer: int) -> ActivationCache:
-        """A cache beside this one, of one layer of the same source; it fills much less of the disk."""
-        return type(self)(self.source, self.folder.parent, layer)
 
     def layers(self, sentences: Sentences) -> Tensor:
         """(B, n_layers, T, W) float32 on the CPU, zero-padded; (B, 1, T, W) if only one layer is stored."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from elmo_bench.configuration import pages
 from elmo_bench.configuration.pages import Setting
 from elmo_bench.records import store
-from elmo_bench.records.record import Record, Started, changes_in_words, label_of
+from elmo_bench.records.record import Record, Started, changes_in_words, label
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 
@@ -70,8 +70,9 @@ def rows_of(records: Iterable[Record]) -> DataFrame:
 
     rows = [
         (run.task, run.scale, run.arm, variant, run.vectors, run.bilm_name, " ".join(run.own_data.values()), run.seed,
-         run.group, run.run, label_of(run), str(run.weights), run.data_sha256, scores, run)
+         run.group, run.run, arm, str(run.weights), run.data_sha256, scores, run)
         for run in records
+        for arm in [label(run.where, run.variant | run.own_data)]
         for variant in [" ".join(f"{key}={words}" for key, words in changes_in_words(run.variant).items())]
         for scores in [[(split, metric, metric == run.monitor, float(value))
                         for split, metrics in run.metrics.items() for metric, value in metrics.items()]]

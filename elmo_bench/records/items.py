@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from elmo_bench.metrics.items import Items, smallest
+from elmo_bench.metrics.examples import Items, smallest
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import write_bytes
 from elmo_bench.system.storage.integrity import damage

@@ -202,10 +202,6 @@ class Record(Started):
         self.dev_scores = self.history.get(f"dev.{self.monitor}", [None])  # which a reader of records refuses
         self.rises = self.epoch == self.config["task"].get("fit", {}).get("epochs")
 
-    def weights_at(self, place: str) -> list[float]:
-        """The weights s_j of the layers at one place, at the selected epoch."""
-        return self.layer_weights[place][self.epoch - 1]
-
     def fills_batch(self, fraction: float) -> bool:
         """Whether this share of the data of a run on all of it fills a batch, by the updates of its first epoch."""
         trainer = self.config.get("trainer") or {}
@@ -285,11 +281,11 @@ def label(where: str, variant: Mapping[str, Any]) -> str:
 
     Args:
         where: ELMo enters; "none": nowhere.
-        variant: the changes, by dotted key.
+        variant: the changes, by dotted key; with a record's `own_data` also the user's own files of data.
     """
     arm, places = ("baseline", []) if where == "none" else ("+ELMo", [where])
     details = "; ".join([*places, *filter(None, [changes_text(variant)])])
-    return with_changes(arm, details)
+    return f"{arm} ({details})" if details else arm
 
 
 def changes_text(variant: Mapping[str, Any]) -> str:
@@ -329,16 +325,6 @@ def in_words(value: Any) -> str:
     return as_typed(value)
 
 
-def label_of(run: Started) -> str:
-    """The arm and the changes of a run in words, and the user's own files of data."""
-    return label(run.where, run.variant | run.own_data)
-
-
-def with_changes(name: str, changes: str) -> str:
-    """ "ner (biLM mine)", or the name alone."""
-    return f"{name} ({changes})" if changes else name
-
-
 def run_name(task: str, scale: str, arm: str, seed: int) -> str:
     """A run in words."""
     return f"{task}/{scale} {arm}, seed {seed}"
@@ -346,7 +332,8 @@ def run_name(task: str, scale: str, arm: str, seed: int) -> str:
 
 def title(record: Record) -> str:
     """The name of the run that a record describes."""
-    return run_name(record.task, record.scale, label_of(record), record.seed)
+    arm = label(record.where, record.variant | record.own_data)
+    return run_name(record.task, record.scale, arm, record.seed)
 
 
 def summary(record: Record) -> str:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elmo_bench.configuration.schema import WandbConfig
-from elmo_bench.metrics.items import Items
+from elmo_bench.metrics.examples import Items
 from elmo_bench.records.frame import table_of
-from elmo_bench.records.record import Record, Started, label_of
+from elmo_bench.records.record import Record, Started, label
 from elmo_bench.records.store import dumps
 from elmo_bench.system.storage.files import open_text
 from elmo_bench.system.storage.hashing import fingerprint
@@ -197,14 +197,15 @@ def arguments(record: Started, options: WandbConfig, sweep: str | None = None) -
     """
     group = options.group or f"{sweep or table_of(record)}/{record.scale}/{record.task}"
     config = {key: value for key, value in record.config.items() if key not in ("logger", "launcher", "sweeper")}
-    named = {"arm": record.arm, "variant": record.variant, "label": label_of(record), "table": group}
+    arm = label(record.where, record.variant | record.own_data)
+    named = {"arm": record.arm, "variant": record.variant, "label": arm, "table": group}
     bilm, commit = record.bilm_name, record.commit
     tags = [record.task, record.scale, bilm and f"biLM {bilm}", commit and f"commit {commit[:12]}"]
     return {
         "id": (os.environ.get(SWEEP) and os.environ.get("WANDB_RUN_ID")) or record.run,
         "project": options.project,
         "entity": options.entity,
-        "name": options.name or cut(f"{record.task} {record.scale} {label_of(record)}", f", seed {record.seed}"),
+        "name": options.name or cut(f"{record.task} {record.scale} {arm}", f", seed {record.seed}"),
         "notes": options.notes,
         "group": cut(group),
         "job_type": options.job_type or record.arm,

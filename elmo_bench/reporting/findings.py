@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from elmo_bench.configuration import pages
 from elmo_bench.configuration.pages import Finding, SweepTable, title
-from elmo_bench.records.record import Record, with_changes
+from elmo_bench.records.record import Record
 from elmo_bench.records.studies import StudyRecord
 from elmo_bench.reporting.gains import (
     SEEDS_AGREE,
@@ -24,8 +24,8 @@ from elmo_bench.reporting.gains import (
     Outcome,
     Pair,
     error_reduction,
+    gain,
     holm,
-    over_bilms,
     p_text,
 )
 from elmo_bench.reporting.intervals import LEVEL, Bounds, Spread, interval_text, smallest
@@ -137,7 +137,7 @@ def _of_runs(finding: Finding, table: SweepTable, task: str, outcome: Outcome | 
 
 def _gain(finding: Finding, pairs: tuple[Pair, ...]) -> FindingRow:
     is_error = finding.measure == "error"
-    found = error_reduction(pairs) if is_error else over_bilms(pairs)
+    found = error_reduction(pairs) if is_error else gain(*pairs)
     if found is None:
         return FindingRow(note="the baseline makes no error")
     notes = ["the gain once more, as a share" if is_error else "", found.note]
@@ -175,8 +175,8 @@ def _judged(row: FindingRow, finding: Finding) -> FindingRow:
         return row._replace(note="one seed in an arm")
     if row.value is None or row.spread is None:
         return row
-    judged = verdict(*row.spread.around(row.value), finding.bounds)
-    return row._replace(verdict=judged, p=row.spread.p(row.value, finding.bounds))
+    judged = verdict(*row.spread.around(row.value), finding.region)
+    return row._replace(verdict=judged, p=row.spread.p(row.value, finding.region))
 
 
 def _unfinished(groups: Sequence[Group]) -> str:
@@ -241,7 +241,7 @@ WEIGHTS = {
 def _weights(finding: Finding, pairs: Sequence[Pair]) -> FindingRow:
     if finding.place not in pairs[0][0].first.layer_weights:
         return FindingRow()
-    weights = [[run.weights_at(finding.place) for run in group.records] for group, _ in pairs]
+    weights = [[run.layer_weights[finding.place][run.epoch - 1] for run in group.records] for group, _ in pairs]
     if len(weights[0][0]) < 2:
         return FindingRow(note="one layer")
     return _over_units([[WEIGHTS[finding.measure](each) for each in found] for found in weights], "")
@@ -333,7 +333,9 @@ def families(found: Sequence[Evaluated], mains: Sequence[Comparison]) -> str:
         parts[words] = " and ".join(filter(None, kinds))
     corrected = holm(mains)
     clear = [each for each in mains if each.test.verdict == "clear"]
-    named = [(with_changes(title(each.task), each.changes), corrected[each.task]) for each in clear]
+    named = [
+        (title(each.task) + (f" ({each.changes})" if each.changes else ""), corrected[each.task]) for each in clear
+    ]
     parts[f"for the {len(corrected)} main gains of one biLM (Holm), "] = remaining("clear gains", named)
     clauses = [f"{words}{remain}" for words, remain in parts.items() if remain]
     return f"With p {'; '.join(clauses)}." if clauses else ""
@@ -351,7 +353,7 @@ def markdown(by_scale: Sequence[Sequence[Evaluated]], mains: Mapping[str, Sequen
         for each in found:
             untested = [title(row.task) for row in each.rows if row.verdict == UNTESTED and row.task]
             missing = f"; not recorded: {', '.join(untested)}" if untested else ""
-            least, most = each.finding.bounds
+            least, most = each.finding.region
             region = f"above {least:g}" if isinf(most) else f"from {least:g} to {most:g}"
             region = f"below {most:g}" if isinf(least) else region
             about = f"{each.finding.where}; shown by an interval {region}. `{each.command}`"
@@ -361,7 +363,7 @@ def markdown(by_scale: Sequence[Sequence[Evaluated]], mains: Mapping[str, Sequen
                     each.finding.paper.get(row.task, ""),
                     *_measured(row),
                     p_text(row.p),
-                    "; ".join(filter(None, [row.verdict, power(row, each.finding.bounds), row.note])),
+                    "; ".join(filter(None, [row.verdict, power(row, each.finding.region), row.note])),
                     runs(row),
                 )
                 for row in each.rows

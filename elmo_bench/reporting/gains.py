@@ -19,13 +19,12 @@ from elmo_bench.configuration.keys import flat
 from elmo_bench.configuration.pages import Setting, in_order
 from elmo_bench.records import store
 from elmo_bench.records.frame import CONTEXT_FREE, UNTRAINED, fits, is_main, rows_of
-from elmo_bench.records.record import Record, changes_text, with_changes, without_seed
+from elmo_bench.records.record import Record, changes_text, without_seed
 from elmo_bench.reporting.intervals import (
     Arm,
     Evidence,
     Spread,
     effective,
-    interval_text,
     missing_reason,
     of_arm,
     pool,
@@ -35,7 +34,7 @@ from elmo_bench.reporting.intervals import (
 from elmo_bench.reporting.section import Run
 from elmo_bench.system.errors import UserError, as_typed
 
-RISES = "↑"
+RISES, SEEN = "↑", "†"
 RISING = f"N {RISES}: N of these runs had their best dev score in the last epoch; more epochs might raise the score."
 
 
@@ -50,6 +49,7 @@ class Group:
         first: the run with the smallest seed.
         rising: how many runs had their best dev score in the last epoch, "; 3 ↑"; empty if none had.
         seeds: the seeds, and how many of them were `rising`: "1-3, 7; 2 ↑".
+        mark: behind a score that is no evidence, as the source of layers has seen the task's data; else empty.
     """
 
     records: list[Record]
@@ -59,6 +59,7 @@ class Group:
     first: Record = field(init=False, repr=False)
     rising: str = field(init=False, repr=False)
     seeds: str = field(init=False, repr=False)
+    mark: str = field(init=False, repr=False)
 
     def __post_init__(self):
         self.first = self.records[0]
@@ -66,6 +67,7 @@ class Group:
         number = sum(record.rises for record in self.records)
         self.rising = f"; {number} {RISES}" if number else ""
         self.seeds = ranges([record.seed for record in self.records]) + self.rising
+        self.mark = f" {SEEN}" if self.first.has_seen else ""
 
     def scores(self, split: str = "test", metric: str = "") -> list[float]:
         """The score of each seed, in percent."""
@@ -83,7 +85,7 @@ class Group:
 
     def weights(self, place: str) -> list[float]:
         """The mean over the seeds of each s_j at the selected epoch, then that of gamma."""
-        chosen = [[*run.weights_at(place), run.gamma[place][run.epoch - 1]] for run in self.records]
+        chosen = [[*run.layer_weights[place][run.epoch - 1], run.gamma[place][run.epoch - 1]] for run in self.records]
         return [fmean(column) for column in zip(*chosen, strict=True)]
 
     def runs(self, *values: str) -> list[Run]:
@@ -229,28 +231,20 @@ class Gain:
 
     def __str__(self) -> str:
         """ "+5.31 [+4.10, +6.52]"; without an interval only the mean."""
-        ends = interval_text(self.interval, between=", ")
-        return f"{self.mean:+.2f}" + (f" [{ends}]" if ends else "")
-
-
-def gain(treated: Group, control: Group, split: str = "test") -> Gain:
-    """The gain of one arm over another in the metric by which their task selects its epoch.
-
-    Args:
-        treated, control: groups of runs of one task on the same data.
-        split: "dev" or "test". Dev has chosen the epoch of every run, so its scores are a little too high in both arms.
-    """
-    return over_bilms(((treated, control),), split)
+        return f"{self.mean:+.2f}" + (" [{:+.2f}, {:+.2f}]".format(*self.interval) if self.interval else "")
 
 
 @lru_cache(maxsize=4096)  # tables, findings and pictures show the same ones
-def over_bilms(pairs: tuple[Pair, ...], split: str = "test") -> Gain:
-    """The mean gain over several biLMs, which differ in their seed.
+def gain(*pairs: Pair, split: str = "test") -> Gain:
+    """The gain of one arm over another in the metric by which their task selects its epoch.
 
-    The biLM is then a level of its own (Sellam et al. 2022, "The MultiBERTs"), and its runs are one value.
+    Over several biLMs, which differ in their seed, it is the mean gain. The biLM is then a level of its own (Sellam et
+    al. 2022, "The MultiBERTs"), and its runs are one value.
 
     Args:
-        pairs: for each biLM, the arms to compare; a baseline is the same in all.
+        pairs: for each biLM, the arms to compare, groups of runs of one task on the same data; a baseline is the same
+            in all.
+        split: "dev" or "test". Dev has chosen the epoch of every run, so its scores are a little too high in both arms.
     """
     arms, doubt, known = _arms(pairs, split)
     (mean, added), found = total(arms), spread(*arms)
@@ -292,9 +286,9 @@ def error_reduction(pairs: tuple[Pair, ...]) -> Gain | None:
     treated arm adds 1/e to it, and a point of the control takes (1 - r)/e away.
 
     Args:
-        pairs: as of `over_bilms`; the control is one baseline.
+        pairs: as of `gain`; the control is one baseline.
     """
-    gained = over_bilms(pairs)
+    gained = gain(*pairs)
     (one, other), *_ = _arms(pairs, "test")
     errors = 100 + float(other.scores.mean())
     if not errors:
@@ -311,7 +305,7 @@ def of_models(treated: Group, control: Group) -> list[float | None]:
     """
     others = {record.seed: Group([record]) for record in control.records}
     pairs = [(Group([one]), others.get(one.seed)) for one in treated.records]
-    found = [gain(one, other) if other else None for one, other in pairs]
+    found = [gain((one, other)) if other else None for one, other in pairs]
     return [each and each.spread and each.spread.p(each.mean) for each in found]
 
 
@@ -404,7 +398,7 @@ class Comparison:
     def __post_init__(self):
         run = self.treated.first
         self.task, self.changes = run.task, changes_text(run.variant | run.own_data)
-        self.title = with_changes(self.task, self.changes)
+        self.title = f"{self.task} ({self.changes})" if self.changes else self.task
 
 
 class Outcome:
@@ -420,19 +414,18 @@ class Outcome:
         newest = max(records, key=lambda record: record.finished)
         self.task, self.scale, self.metric = newest.task, newest.scale, newest.monitor
         self.note = pages.written("scale", self.scale, "note") or newest.config["scale"]["note"]
-
-        def order(group: Group) -> tuple:
-            """Without ELMo first; the paper's comparison, the same without vectors, the others."""
-            first = group.first
-            place = [is_main(first), is_main(first, random=True), True].index(True)
-            return first.has_elmo, place, first.bilm_name or "", group.name, first.group
-
         for record in records:
             if any(self.metric not in record.metrics[split] for split in ("dev", "test")):
                 where = f"{record.run} ({self.task}, scale {self.scale})"
                 problem = f"the record {where} has no {self.metric}, unlike others of the task"
                 raise UserError(f"{problem}; restore or remove it")
-        self.records, self.groups = records, sorted(in_groups(records, self.metric), key=order)
+        self.records, self.groups = records, in_groups(records, self.metric)
+        self.groups.sort(  # without ELMo first; the paper's comparison, the same without vectors, the others
+            key=lambda group: (
+                group.first.has_elmo, not is_main(group.first), not is_main(group.first, random=True),
+                group.first.bilm_name or "", group.name, group.first.group,
+            )
+        )  # fmt: skip
 
     def pair(self, more: Setting, less: Setting) -> Pair | None:
         """The runs of two settings on the same data; of several such pairs the first by `weight_of_pair`.
@@ -465,8 +458,8 @@ class Outcome:
             free = one.first.variant | CONTEXT_FREE  # its layer 0, of which there may be several groups of runs
             frees = [each for arm, each in pairs if arm is one and each.first.variant == free]
             best = None if other.first.has_elmo else max(frees, key=weight, default=None)
-            context = best and gain(one, best)
-            found.append(Comparison(one, other, gain(one, other, "dev"), gain(one, other), context))
+            context, pair = best and gain((one, best)), (one, other)
+            found.append(Comparison(*pair, gain(pair, split="dev"), gain(pair), context))
         return found
 
     @cached_property
@@ -491,13 +484,8 @@ def by_scale(records: Iterable[Record]) -> dict[str, list[Outcome]]:
     for record in records:
         found.setdefault((record.scale, record.task), []).append(record)
     tasks = in_order({task for _, task in found})
-    scales = scale_order({scale for scale, _ in found})
+    scales = sorted({scale for scale, _ in found}, key=lambda scale: ([*SCALES, scale].index(scale), scale))
     return {scale: [Outcome(found[scale, task]) for task in tasks if (scale, task) in found] for scale in scales}
-
-
-def scale_order(scales: Iterable[str]) -> list[str]:
-    """The scales in the order in which they are shown."""
-    return sorted(scales, key=lambda scale: ([*SCALES, scale].index(scale), scale))
 
 
 def compared(scales: Scales) -> dict[str, list[Comparison]]:

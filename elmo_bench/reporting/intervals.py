@@ -20,12 +20,11 @@ from hydra.utils import get_class
 from scipy import special  # scipy.stats takes a millisecond for a value
 
 from elmo_bench.configuration import pages
-from elmo_bench.metrics.items import AdditiveMetric, Items
+from elmo_bench.metrics.examples import UNITS, Items
 from elmo_bench.records import items
 from elmo_bench.records.record import Record
 from elmo_bench.system import code
 
-UNITS = AdditiveMetric.units
 FromTotals = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 STEP = 1e-3  # of a cluster's weight, in the derivative of a metric
 

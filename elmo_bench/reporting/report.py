@@ -24,9 +24,9 @@ from elmo_bench.records.studies import StudyRecord
 from elmo_bench.records.times import COMPUTING, in_time, typical
 from elmo_bench.reporting import charts, findings, score_tables, study_tables, sweep_tables
 from elmo_bench.reporting.findings import RULE, UNTESTED, Evaluated, evaluated
-from elmo_bench.reporting.gains import READING, Comparison, Scales, by_scale, compared, paper_gain, ranges, scale_order
+from elmo_bench.reporting.gains import READING, Comparison, Scales, by_scale, compared, paper_gain, ranges
 from elmo_bench.reporting.intervals import interval_text
-from elmo_bench.reporting.section import Number, Section, inert, page, pipes
+from elmo_bench.reporting.section import Number, Section, page, pipes
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
@@ -87,9 +87,11 @@ class Report:
         self.swept, self.studied = [*chain(*self._by_sweep.values())], [*map(study_tables.of_study, self.studies)]
         overlaps = study_tables.overlaps_of(self.studies)
         outcomes = chain(*self.scales.values())
-        self.scored = [(each.task, score_tables.sections_of(each, overlaps)) for each in outcomes]
+        self.scored = [
+            (each.task, [score_tables.scores(each, overlaps), *score_tables.gains_of(each)]) for each in outcomes
+        ]
         self.findings: list[list[Evaluated]] = []
-        for scale in scale_order({*self.scales, *(study.scale for study in self.studies)}):
+        for scale in dict.fromkeys([*self.scales, *sorted(study.scale for study in self.studies)]):
             found = evaluated(self.scales.get(scale, []), scale, self.studies)
             if own:
                 found = [each._replace(rows=[row for row in each.rows if row.verdict != UNTESTED]) for each in found]
@@ -110,7 +112,7 @@ class Report:
     def files(self) -> dict[str, str]:
         """The content of each file, by its path below the folder of results."""
         pages = {f"tasks/{task}.md": page(f"# {task}", *sections) for task, sections in self._by_task.items()}
-        pages |= {name: sweep_tables.markdown(sections) for name, sections in self._by_sweep.items()}
+        pages |= {name: page(*sections, title=True) for name, sections in self._by_sweep.items()}
         if self.studies:
             pages["studies.md"] = page("# Studies of the biLM", *self.studied)
         if self.findings:
@@ -140,7 +142,7 @@ def between(text: str, marks: tuple[str, str], parts: Sequence[str]) -> str:
     _, last, after = rest.partition(marks[1])
     if not (first and last):
         raise UserError(f"lacks the markers {marks[0]} and {marks[1]}, between which the report writes")
-    return before + "\n\n".join([first, *map(inert, parts), last]) + after
+    return f"{before}{first}\n\n{page(*parts)}\n{last}{after}"
 
 
 # HTML and JSON.

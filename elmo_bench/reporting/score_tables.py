@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from types import MappingProxyType
 
 from elmo_bench.configuration.keys import flat
 from elmo_bench.records.frame import is_main
@@ -43,15 +44,11 @@ Overlaps = Mapping[tuple[str, str], Sequence[str]]  # on what the biLM has read 
 
 def sections(records: Iterable[Record]) -> list[Section]:
     """For every task and scale that has records the scores and the gains: real data first, mini last."""
-    return [part for here in by_scale(records).values() for each in here for part in sections_of(each, {})]
+    outcomes = [each for here in by_scale(records).values() for each in here]
+    return [part for each in outcomes for part in (scores(each), *gains_of(each))]
 
 
-def sections_of(outcome: Outcome, overlaps: Overlaps) -> list[Section]:
-    """The scores of one task at one scale and, with a baseline to compare with, its gains."""
-    return [scores(outcome, overlaps), *([gains_of(outcome)] if outcome.comparisons else [])]
-
-
-def scores(outcome: Outcome, overlaps: Overlaps) -> Section:
+def scores(outcome: Outcome, overlaps: Overlaps = MappingProxyType({})) -> Section:
     """The scores of one task at one scale, a row for each arm, with remarks below."""
     rows, details, records = [], [], outcome.records
     for group in outcome.groups:
@@ -106,9 +103,14 @@ GAINS = ("arm", "over", "seeds", "dev {m}", "test {m}", "p", "power", "clusters"
 GAINS_NOTE = "In percent points, with 95 % intervals."
 
 
-def gains_of(outcome: Outcome) -> Section:
-    """The gains of a task at one scale, with remarks on what an arm changes besides ELMo, on what intervals leave out
-    (each limit once, with its rows from 1), and on clusters of examples that carry much of a gain."""
+def gains_of(outcome: Outcome) -> list[Section]:
+    """The gains of a task at one scale, if it has a baseline to compare with.
+
+    Its remarks are on what an arm changes besides ELMo, on what intervals leave out (each limit once, with its rows
+    from 1), and on clusters of examples that carry much of a gain.
+    """
+    if not outcome.comparisons:
+        return []
     rows, remarks, notes, carried = [], [], {}, []
     for i, each in enumerate(outcome.comparisons, start=1):
         test, sizes, arms = each.test, each.test.seeds, (each.treated, each.control)
@@ -146,7 +148,7 @@ def gains_of(outcome: Outcome) -> Section:
     theirs = [f"The paper's gain: {paper}."] if paper else []
     header = tuple(cell.format(m=outcome.metric) for cell in GAINS)
     title = f"{outcome.task}, scale {outcome.scale}: gains of ELMo"
-    return Section(title, GAINS_NOTE, header, rows, [*remarks, *carried, *theirs, *map(gains.shown_by, seeds)])
+    return [Section(title, GAINS_NOTE, header, rows, [*remarks, *carried, *theirs, *map(gains.shown_by, seeds)])]
 
 
 # The tasks of a scale side by side.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from elmo_bench.system.terminal.console import tables
+from elmo_bench.system.console import tables
 
 
 class Run(NamedTuple):
@@ -55,11 +55,6 @@ class Section(NamedTuple):
     narrow: bool = False
     shown: bool = False
 
-    def markdown(self, level: int = 2) -> str:
-        """The section as Markdown, below a heading of this level."""
-        parts = [f"{'#' * level} {self.title}", self.note, pipes(self.header, self.rows)]
-        return "\n\n".join(parts + (["\n".join(f"- {line}" for line in self.remarks)] if self.remarks else []))
-
 
 def pipes(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table; a line break in a cell is a space."""
@@ -67,15 +62,23 @@ def pipes(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, ["---"] * len(header), *lines))
 
 
-def page(*parts: str | Section) -> str:
-    """A Markdown page of texts and tables; empty texts are left out."""
-    texts = (part.markdown() if isinstance(part, Section) else part for part in parts)
-    return inert("\n\n".join(filter(None, texts)) + "\n")
+def page(*parts: str | Section, title: bool = False) -> str:
+    """A Markdown page of texts and tables, in which tags of HTML are texts, as records may contain any; empty texts are
+    left out.
 
-
-def inert(markdown: str) -> str:
-    """Markdown in which HTML tags are shown as text: records and studies may contain any text."""
-    return re.sub("<(?=[a-zA-Z/!?])", "&lt;", markdown)
+    Args:
+        parts: of the page.
+        title: whether the title of the first table is that of the page.
+    """
+    texts = []
+    for i, part in enumerate(parts):
+        if isinstance(part, Section):
+            heading = f"{'#' if title and i == 0 else '##'} {part.title}"
+            remarks = ["\n".join(f"- {line}" for line in part.remarks)] if part.remarks else []
+            texts += ["\n\n".join([heading, part.note, pipes(part.header, part.rows), *remarks])]
+        else:
+            texts += [part] if part else []
+    return re.sub("<(?=[a-zA-Z/!?])", "&lt;", "\n\n".join(texts) + "\n")
 
 
 def show(sections: Sequence[Section]) -> None:

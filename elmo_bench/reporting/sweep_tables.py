@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import combinations, compress, product
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -17,8 +16,8 @@ from elmo_bench.configuration.pages import Column, Setting, in_order
 from elmo_bench.records.frame import fits, in_words, is_context_control, normal
 from elmo_bench.records.record import Record
 from elmo_bench.records.times import COMPUTING, in_time, typical
-from elmo_bench.reporting.gains import Group, Scales, gain, p_text, rising_remark, weight
-from elmo_bench.reporting.section import Number, Section, page
+from elmo_bench.reporting.gains import SEEN, Group, Scales, gain, p_text, rising_remark, weight
+from elmo_bench.reporting.section import Number, Section
 from elmo_bench.sweeps import request as sweeps
 from elmo_bench.sweeps.request import SweepRequest
 
@@ -48,8 +47,7 @@ class Cell(NamedTuple):
     impossible: bool
 
 
-@dataclass
-class Content:
+class Content(NamedTuple):
     """The content of a table.
 
     Attributes:
@@ -57,8 +55,8 @@ class Content:
         cells: by task, in the paper's order, then by row and column.
         metrics: by task, the one that is shown.
         note: a description of the scale, and which data are the user's.
-        name: the path of its file below the folder of results; overrides on which results depend are part of it.
         groups: the cells that have runs.
+        name: the path of its file below the folder of results; overrides on which results depend are part of it.
     """
 
     request: SweepRequest
@@ -66,14 +64,8 @@ class Content:
     cells: Sequence[Cell]
     metrics: Mapping[str, str]
     note: str
-    name: str = field(init=False)
-    groups: list[tuple[Cell, Group]] = field(init=False)
-
-    def __post_init__(self):
-        request = self.request
-        parts = [request.sweep, request.scale, *(re.sub(r"[^\w.=+-]+", "_", change) for change in request.changes)]
-        self.name = f"tables/{'.'.join(parts)[:120]}.md"
-        self.groups = [(cell, cell.group) for cell in self.cells if cell.group]
+    groups: Sequence[tuple[Cell, Group]]
+    name: str
 
 
 def content(request: SweepRequest, scales: Scales, asked: Mapping[str, Container[str]] | None = None) -> Content | None:
@@ -98,15 +90,17 @@ def content(request: SweepRequest, scales: Scales, asked: Mapping[str, Container
             cells += found
     if not cells:
         return None
-    groups = [cell.group for cell in cells if cell.group]
+    groups = [(cell, cell.group) for cell in cells if cell.group]
     own = dict.fromkeys(f"{run.task}: {', '.join(run.own_data.values())}"
-                        for group in groups for run in group.records if run.own_data)  # fmt: skip
+                        for _, group in groups for run in group.records if run.own_data)  # fmt: skip
     note = [outcome.note for outcome in here.values()][:1]
     note += [f"These runs have other data: {'; '.join(own)}."] if own else []
-    there = {cell.column for cell in cells if cell.group}
+    there = {cell.column for cell, _ in groups}
     columns = [each for each in axes[1] if not each.recorded or there >= {*(each.gain or [each.title])}]
     metrics = {task: outcome.metric for task, outcome in here.items()}
-    return Content(request, columns, cells, metrics, " ".join(note))
+    parts = [request.sweep, request.scale, *(re.sub(r"[^\w.=+-]+", "_", change) for change in request.changes)]
+    name = f"tables/{'.'.join(parts)[:120]}.md"
+    return Content(request, columns, cells, metrics, " ".join(note), groups, name)
 
 
 def _cells(
@@ -162,19 +156,15 @@ def _axes(request: SweepRequest) -> tuple[list[Column], list[Column]]:
     changes, made = {}, map(sweeps.setting, points)
     if request.changes and request.tasks:
         changes = request.setting(request.tasks[0])
-        made = (changes | sweeps.recorded_setting(each, request.tasks[0], scale) for each in points)
+        made = (changes | request.setting(request.tasks[0], each) for each in points)
     given = [normal(each, scale) for each in made]
-
-    def setting(pair: Pair, changes: Setting = changes) -> Setting:
-        return normal(changes | pair[0].of | pair[1].of, scale)
-
-    pairs = [pair for pair in product(*listed) if pair[1].of is not None]
-    if changes or request.instead:
-        pairs = [
-            each for each in pairs
-            if setting(each) in given and setting(each).get("arm") == setting(each, {}).get("arm")
-        ]  # fmt: skip
-    known = [*map(setting, pairs)]
+    pairs, known = list[Pair](), list[Setting]()
+    for row, column in product(*listed):
+        if column.of is not None:
+            setting, of_page = (normal(each | row.of | column.of, scale) for each in (changes, {}))
+            if not (changes or request.instead) or (setting in given and setting.get("arm") == of_page.get("arm")):
+                pairs.append((row, column))
+                known.append(setting)
     for each in given:
         if each not in known:
             known.append(each)
@@ -210,7 +200,7 @@ def sections(content: Content) -> list[Section]:
     title = f"{table.title}, scale {request.scale}"
     seen = dict.fromkeys((cell.task, group.first.bilm_name) for cell, group in content.groups if group.first.has_seen)
     unfair = [
-        f"{MARK} {pages.title(task)}: {name} was trained on data of this task; its figures here are no evidence."
+        f"{SEEN} {pages.title(task)}: {name} was trained on data of this task; its figures here are no evidence."
         for task, name in seen
     ]
     seeds = len(request.all_seeds)
@@ -256,12 +246,12 @@ def _number(content: Content, row: Mapping[str, Cell], column: Column) -> Number
         (group,), missing = found, f"; {len(cells[0].missing)} missing" if cells[0].missing else ""
         text = f"{group.mean(split)} ({len(group.records)}{missing}{group.rising})"
     elif column.interval:
-        text = str(gain(found[1], found[0], split))
+        text = str(gain((found[1], found[0]), split=split))
     else:
         before, after = (fmean(each.scores(split)) for each in found)
         share = "" if before >= 100 else f" / {100 * (after - before) / (100 - before):.1f} %"
         text = f"{after - before:.2f}{share}"
-    return Number(text + _mark(*found), [run for group in found for run in group.runs()])
+    return Number(text + max((each.mark for each in found), default=""), [run for each in found for run in each.runs()])
 
 
 # Below the table of sources of context: the gains of each over the others, its layers' weights, and what it costs.
@@ -278,12 +268,6 @@ COST_NOTE = (
     "memory includes the pages of stored layers that are mapped, which the system takes back when it needs them. "
     f"{COMPUTING}"
 )
-MARK = "†"  # no evidence
-
-
-def _mark(*found: Group) -> str:
-    """The mark behind a number that is no evidence."""
-    return f" {MARK}" if any(group.first.has_seen for group in found) else ""
 
 
 def _of_sources(content: Content, title: str, unfair: Sequence[str]) -> list[Section]:
@@ -292,8 +276,8 @@ def _of_sources(content: Content, title: str, unfair: Sequence[str]) -> list[Sec
     gains, costs = [], []
     for (over, less), (source, more) in combinations(content.groups, 2):
         if over.task == source.task and over.column in content.request.table.over:
-            dev, test = (f"{gain(more, less, split)}{_mark(more, less)}" for split in ("dev", "test"))
-            runs, p = [*more.runs(), *less.runs()], p_text(gain(more, less).p)
+            dev, test = (f"{gain((more, less), split=split)}{max(more.mark, less.mark)}" for split in ("dev", "test"))
+            runs, p = [*more.runs(), *less.runs()], p_text(gain((more, less)).p)
             gains.append((pages.title(source.task), source.column, over.column, dev, Number(test, runs), p))
     for cell, group in content.groups:
         layers = next((str(len(each[0])) for each in group.first.layer_weights.values()), "")
@@ -335,8 +319,3 @@ def of_scales(scales: Scales) -> dict[str, Content]:
     """Every sweep at every scale where a task has runs of its own in it, by the path of the file of its table."""
     found = (content(SweepRequest(sweep, [], scale), scales) for sweep in pages.sweeps() for scale in sorted(scales))
     return {each.name: each for each in found if each}
-
-
-def markdown(sections: Sequence[Section]) -> str:
-    """The page of a table and those below it."""
-    return page(sections[0].markdown(level=1), *sections[1:])

@@ -14,8 +14,8 @@ from pydantic import NonNegativeFloat, PositiveInt
 
 from elmo_bench.configuration.keys import Share, valid
 from elmo_bench.configuration.schema import TaskConfig
+from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError, as_typed
-from elmo_bench.system.terminal.console import choices
 
 if TYPE_CHECKING:  # `--help` does not import it
     import torch

@@ -11,7 +11,7 @@ import torch
 from hydra.utils import instantiate
 
 from elmo_bench.configuration.schema import LayersConfig, Plain, RunConfig, TaskConfig
-from elmo_bench.embedding.representation import Elmo, Model, Representation
+from elmo_bench.embedding.representation import Elmo, Representation
 from elmo_bench.embedding.vectors import WordTable
 from elmo_bench.layers.cache import ActivationCache, open_source
 from elmo_bench.layers.source import LayersSource
@@ -36,7 +36,7 @@ def build(
 
     task = run.task
     return BenchModule(
-        *_parts(run, reader, source, vectors),
+        *parts(run, reader, source, vectors),
         metric=partial(instantiate, task.metric),
         optimizer=None if task.optimizer is None else instantiate(task.optimizer),
         monitor=task.monitor,
@@ -50,14 +50,10 @@ def build(
     )
 
 
-def build_model(run: RunConfig, reader: Reader, source: Any) -> Model:
-    """The same without what trains it; arguments as for `build`."""
-    return Model(*_parts(run, reader, source))
-
-
-def _parts(
+def parts(
     run: RunConfig, reader: Reader, source: Any, vectors: Sequence[WordTable] | None = None
 ) -> tuple[Representation, Head]:
+    """The parts of a run's `Model`, without what trains it; arguments as for `build`."""
     vocabularies, task = reader.vocabularies, run.task
     given = {"vectors": vectors} if vectors else {}
     words = None if run.words_dropped else make(task, "words", vocabularies.get("words"), **given)

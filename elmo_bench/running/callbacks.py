@@ -19,9 +19,9 @@ from torch.optim.swa_utils import AveragedModel
 
 from elmo_bench.records import items
 from elmo_bench.running import unfinished
+from elmo_bench.system.console import tell
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.storage.integrity import load_checkpoint, save_checkpoint
-from elmo_bench.system.terminal.streams import tell
 
 MODEL = "the model alone"
 LIGHTNINGS = "pytorch_lightning.callbacks.EMAWeightAveraging"

@@ -141,7 +141,9 @@ def stored_layers(
     if not isinstance(source, ActivationCache):
         return {}
     wanted, only = list(sentences(splits.values(), fields)), only_layer(elmo_layers, source.n_layers)
-    cache = source if only is None or source.has(wanted) else source.of_layer(only)
+    cache = source
+    if only is not None and not source.has(wanted):  # a cache of this layer fills much less of the disk
+        cache = ActivationCache(source.source, source.folder.parent, only)
     cache.prepare(wanted)
     return {str(split): cache for split in splits}
 

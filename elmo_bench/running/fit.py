@@ -127,19 +127,15 @@ def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) ->
     except Exception as error:
         if "loading state_dict" in str(error):
             raise UserError(f"not a checkpoint of this model; {unfinished.REMEDY}", keep.last) from error
+        owners = (frame.f_locals.get("self") for frame, _ in traceback.walk_tb(error.__traceback__))
+        raised = (type(one).__name__ for one in owners if isinstance(one, pl.Callback) and lightnings(one))
         alone = trainer.world_size == 1  # else it may be what another rank has ended with
-        if alone and (callback := _raised_in(error)) is not None:
+        if alone and (callback := next(raised, None)) is not None:
             raise UserError(f"callbacks: {callback}: {error}") from error
         if isinstance(error, MisconfigurationException):
             raise UserError(f"callbacks or trainer: {error}") from error
         raise
     return earlier
-
-
-def _raised_in(error: Exception) -> str | None:
-    """The class of Lightning's callback whose code raised it, if one did."""
-    owners = (frame.f_locals.get("self") for frame, _ in traceback.walk_tb(error.__traceback__))
-    return next((type(one).__name__ for one in owners if isinstance(one, pl.Callback) and lightnings(one)), None)
 
 
 @contextmanager

@@ -13,11 +13,10 @@ from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.configuration.composing import validated
 from elmo_bench.configuration.schema import RunConfig
-from elmo_bench.identity import settings
-from elmo_bench.identity.missing import check_files
-from elmo_bench.identity.settings import Description, Identity, portable
-from elmo_bench.records import store
+from elmo_bench.records import settings, store
+from elmo_bench.records.missing import check_files
 from elmo_bench.records.record import Record, label, own_files, run_name, summary, title
+from elmo_bench.records.settings import Description, Identity, portable
 from elmo_bench.records.wandb_runs import SWEEP, of_record
 from elmo_bench.system import machine
 from elmo_bench.system.storage.disk import writing
@@ -35,17 +34,12 @@ def train(cfg: DictConfig) -> Record:
     path, folder = store.place(*of_run), store.work(*of_run)
     if store.is_finished(path) and not run.force:
         return _recorded(run, path, "not run again (force=true does)")
-    before = _written(path)
+    before = path.is_file() and path.stat().st_mtime_ns
     with held(folder, f"another process is training this run; waiting for its record, {path}", wait=True):
-        if _written(path) not in (None, before):
+        if path.is_file() and path.stat().st_mtime_ns != before:
             return _recorded(run, path, "by another process in the meantime")
         described = describe(run, identity, cfg)
         return _train(run, described, path, folder)
-
-
-def _written(path: Path) -> int | None:
-    """When a record was written; None without one."""
-    return path.stat().st_mtime_ns if path.is_file() else None
 
 
 def _recorded(run: RunConfig, path: Path, why: str) -> Record:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from elmo_bench.embedding.representation import Model, Representation
-from elmo_bench.metrics.items import Items
+from elmo_bench.metrics.examples import Items
 from elmo_bench.nn.numerics import Fault, Watch, all_finite, clip, gradient_norm
 from elmo_bench.running.faults import LOWER, Size, rehearse_metric
 from elmo_bench.running.ranks import gathered

@@ -10,9 +10,9 @@ from elmo_bench.bilm.card import read_card
 from elmo_bench.configuration.schema import RunConfig, TunedConfig
 from elmo_bench.embedding.representation import Elmo
 from elmo_bench.embedding.vectors import WordsUsed
-from elmo_bench.identity.settings import Description, Identity
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.records.record import Record, own_files
+from elmo_bench.records.settings import Description, Identity
 from elmo_bench.records.store import columns
 from elmo_bench.running.callbacks import KeepBest
 from elmo_bench.running.module import BenchModule

@@ -16,7 +16,7 @@ from elmo_bench.configuration import schema
 from elmo_bench.configuration.schema import Plain, RunConfig
 from elmo_bench.embedding.tables import located
 from elmo_bench.embedding.vectors import WordsUsed, look_up
-from elmo_bench.metrics.items import Items
+from elmo_bench.metrics.examples import Items
 from elmo_bench.records import items, store
 from elmo_bench.records.record import Record
 from elmo_bench.running import ranks, unfinished
@@ -30,9 +30,8 @@ from elmo_bench.running.module import BenchModule
 from elmo_bench.running.ranks import Rank
 from elmo_bench.running.record import Description, make_record
 from elmo_bench.running.tracking import Tracking, check_watched, instantiated, tracking
-from elmo_bench.system import children, machine
+from elmo_bench.system import children, console, machine
 from elmo_bench.system.errors import UserError, explained
-from elmo_bench.system.terminal import console
 from elmo_bench.task import Reader
 
 IMPORTS = time.process_time()  # CPU seconds until a process can train

@@ -18,14 +18,14 @@ from pytorch_lightning.loggers import CSVLogger, Logger
 
 from elmo_bench.configuration.keys import valid
 from elmo_bench.configuration.schema import RunConfig
-from elmo_bench.identity.settings import Description
 from elmo_bench.records.record import Started
+from elmo_bench.records.settings import Description
 from elmo_bench.records.store import columns
 from elmo_bench.records.wandb_runs import WandbRun, arguments, opened, rows, say
 from elmo_bench.running.record import begun
 from elmo_bench.system import machine
+from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal.console import choices
 
 T = TypeVar("T")
 

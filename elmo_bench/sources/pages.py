@@ -12,10 +12,10 @@ from omegaconf import OmegaConf
 from pydantic import Field
 
 from elmo_bench.configuration.keys import Keys, Text, valid
+from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.places import CONF
 from elmo_bench.system.storage import yaml_text
-from elmo_bench.system.terminal.console import choices
 
 
 class Source(Keys):

@@ -30,10 +30,10 @@ from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.run import make_recipe
 from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.configuration import composing
-from elmo_bench.identity.settings import Identity
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.nn.numerics import bfloat16_pays
+from elmo_bench.records.settings import Identity
 from elmo_bench.speed import PARTS, encode, measuring, steps
 from elmo_bench.speed.measuring import (
     Sentence,

@@ -21,10 +21,9 @@ from torch.utils.benchmark import timer
 
 from elmo_bench.bilm.encoder import SENTENCE_BEGIN, SENTENCE_END, character_table, used_characters
 from elmo_bench.bilm.options import Options
-from elmo_bench.system import children
+from elmo_bench.system import children, console
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import open_text, write_text
-from elmo_bench.system.terminal import console
 
 SHORTEST, LONGEST = 5, 50  # tokens of a sentence
 FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]

@@ -22,10 +22,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from elmo_bench.configuration import composing, pages
 from elmo_bench.configuration.schema import RunConfig, TaskConfig
-from elmo_bench.identity.settings import maker
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import Sentences
 from elmo_bench.nn.numerics import clip, gradient_norm
+from elmo_bench.records.settings import maker
 from elmo_bench.running.build import build
 from elmo_bench.running.module import BenchModule
 from elmo_bench.speed.measuring import best_product, in_turn

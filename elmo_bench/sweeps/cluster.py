@@ -30,10 +30,9 @@ from pydantic import NonNegativeInt, PositiveInt
 
 from elmo_bench.configuration.keys import Keys, Text, valid
 from elmo_bench.records import store
-from elmo_bench.system import children, places
+from elmo_bench.system import children, console, places
 from elmo_bench.system.errors import UserError, printable
 from elmo_bench.system.storage import yaml_text
-from elmo_bench.system.terminal import console
 
 if TYPE_CHECKING:
     from submitit.helpers import DelayedSubmission
@@ -143,7 +142,12 @@ class Preparation:
             RuntimeError: another start may mend what ended it.
         """
         environment = {**os.environ, **children.environment()}
-        process = subprocess.Popen(self.command, env=environment, process_group=0, preexec_fn=_ignore_signals)
+        process = subprocess.Popen(
+            self.command,
+            env=environment,
+            process_group=0,
+            preexec_fn=lambda: [signal.signal(each, signal.SIG_IGN) for each in (signal.SIGTERM, signal.SIGUSR2)],
+        )
         try:
             status = process.wait()
         finally:  # an exception: submitit's, when the job is about to be queued again
@@ -188,11 +192,6 @@ class Attempt(Preparation):
     def checkpoint(self) -> DelayedSubmission | None:
         """None if all its starts are used, so that the job is not queued again."""
         return super().checkpoint() if self.run.starts < self.attempts else None
-
-
-def _ignore_signals() -> None:
-    for number in (signal.SIGTERM, signal.SIGUSR2):
-        signal.signal(number, signal.SIG_IGN)
 
 
 def first_line(folder: Path, attempts: int) -> str:

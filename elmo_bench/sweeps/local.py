@@ -25,11 +25,10 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from elmo_bench.records import store
 from elmo_bench.records.times import in_time
-from elmo_bench.sweeps.plan import Plan, PlannedRun, read_records
-from elmo_bench.system import children, machine
+from elmo_bench.sweeps.plan import Plan, Point
+from elmo_bench.system import children, machine, signals
+from elmo_bench.system.console import LINES, MARK
 from elmo_bench.system.errors import Interrupted, UserError
-from elmo_bench.system.terminal import signals
-from elmo_bench.system.terminal.streams import LINES, MARK
 
 GRACE = 5.0  # seconds that an interrupted command has to exit before it is killed
 TRAIN = children.python("elmo_bench", "train")
@@ -47,16 +46,16 @@ def run_missing(plan: Plan) -> None:
     if new := _in_order(plan):
         print(plan.cost(new), flush=True)
         train(plan, new)
-        plan.records = read_records(plan.request, plan.runs)
+        plan.records = {each.run: each for each in store.read_all(plan.runs[0].config.results_root, plan.request.scale)}
 
 
-def train(plan: Plan, new: Sequence[PlannedRun]) -> None:
+def train(plan: Plan, new: Sequence[Point]) -> None:
     """Trains these runs, and prints how many are recorded whenever one has ended."""
-    trainer, recorded = plan.config.trainer, len(plan.runs) - len(plan.new)
+    trainer, recorded = plan.runs[0].config.trainer, len(plan.runs) - len(plan.new)
     gpus = [] if trainer.accelerator == "cpu" or trainer.gpu is not None else machine.gpus()
     at_once = plan.request.jobs or (1 if gpus else min(2, machine.cores()))
     took = dict[str, float]()  # by run, the seconds
-    jobs = [Job(each.title, [*TRAIN, "hydra.mode=RUN", *each.point.overrides]) for each in new]
+    jobs = [Job(each.title, [*TRAIN, "hydra.mode=RUN", *each.overrides]) for each in new]
 
     def ended(i: int, error: UserError | None) -> str:
         nonlocal recorded
@@ -65,33 +64,33 @@ def train(plan: Plan, new: Sequence[PlannedRun]) -> None:
             recorded += 1
             rest = _rest(plan, new, new[i], took, at_once)
         elif sign and sign in str(error):
-            plan.impossible[new[i].point] = error
+            plan.impossible[new[i]] = error
         else:
-            plan.failed[new[i].point] = plan.show(error, jobs[i].title)
+            plan.failed[new[i]] = plan.show(error, jobs[i].title)
         return plan.counts(recorded) + rest
 
     run_jobs(jobs, min(at_once, len(jobs)), ended, gpus, trainer.devices)
 
 
-def _rest(plan: Plan, new: Sequence[PlannedRun], ended: PlannedRun, took: dict[str, float], at_once: int) -> str:
+def _rest(plan: Plan, new: Sequence[Point], ended: Point, took: dict[str, float], at_once: int) -> str:
     """How long the runs that have not ended take, as expected, corrected by the time that the others took."""
     config = ended.config
     path = store.place(config.results_root, config.scale.name, config.task.name, ended.run)
     took[ended.run] = store.read(path).seconds
-    left = [each.run for each in new if each.run not in took and each.point not in plan.failed]
+    left = [each.run for each in new if each.run not in took and each not in plan.failed]
     mean = fmean(took.values())
     factor = sum(took.values()) / sum(plan.expected.get(run, mean) for run in took)
     seconds = sum(plan.expected.get(run, mean) * factor for run in left) / min(at_once, len(left) or 1)
     return f"; the others take about {in_time(seconds)}, as measured" if left else ""
 
 
-def _in_order(plan: Plan) -> list[PlannedRun]:
+def _in_order(plan: Plan) -> list[Point]:
     """The runs to train: of each task, one with ELMo first, as it prepares what others read (the biLM, its layers).
 
     Then the runs without ELMo, which do not wait for it.
     """
-    first = {each.point.task: each for each in reversed(plan.new) if not each.config.baseline}
-    return sorted(plan.new, key=lambda each: (each is not first.get(each.point.task), not each.config.baseline))
+    first = {each.task: each for each in reversed(plan.new) if not each.config.baseline}
+    return sorted(plan.new, key=lambda each: (each is not first.get(each.task), not each.config.baseline))
 
 
 # Commands in parallel.

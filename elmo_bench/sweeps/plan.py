@@ -3,48 +3,42 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from omegaconf import OmegaConf
 
 from elmo_bench.configuration.composing import compose, run_config, validated
 from elmo_bench.configuration.schema import RunConfig
-from elmo_bench.identity.missing import check_files, missing_files
-from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
+from elmo_bench.records.missing import check_files, missing_files
 from elmo_bench.records.record import Record, label, run_name
+from elmo_bench.records.settings import Identity
 from elmo_bench.records.times import expected, in_time, making, on_one_processor, start
-from elmo_bench.sweeps.request import SweepRequest, points, seed_of
-from elmo_bench.system import places
+from elmo_bench.sweeps.request import SweepRequest, points
+from elmo_bench.system import console, places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.machine import processor
 from elmo_bench.system.storage.hashing import fingerprint
-from elmo_bench.system.terminal import console
 
 
-class Point(NamedTuple):
+@dataclass(eq=False)
+class Point:
     """One run of a sweep.
 
     Attributes:
         setting: the values of the sweep's keys, without the seed, as "key=value".
         overrides: all of them, as `train` takes them.
+        config, run, group: its configuration, and the names of its record and of its group, if it can be run.
     """
 
     task: str
     setting: tuple[str, ...]
     seed: int
     overrides: tuple[str, ...]
-
-
-class PlannedRun(NamedTuple):
-    """A point that can be run: its configuration, and the names of its record and of its group."""
-
-    point: Point
-    config: RunConfig
-    run: str
-    group: str
+    config: RunConfig = field(init=False)
+    run: str = field(init=False)
+    group: str = field(init=False)
 
     @property
     def title(self) -> str:
@@ -67,7 +61,7 @@ class Plan:
     """
 
     request: SweepRequest
-    runs: list[PlannedRun]
+    runs: list[Point]
     errors: dict[Point, Exception]
     records: dict[str, Record]
     refused: list[Exception]
@@ -77,22 +71,17 @@ class Plan:
     expected: dict[str, float] = field(default_factory=dict)  # by run, the seconds of computing, where that is known
 
     @property
-    def config(self) -> RunConfig:
-        """The configuration of the first run, for what all of them share."""
-        return self.runs[0].config
-
-    @property
     def asked(self) -> dict[str, set[str]]:
         """By task the groups of its runs; without a task that has errors, unless files tell its runs from others."""
         wrong = set() if self.request.has_files else {point.task for point in self.errors}
         groups = defaultdict(set)
         for each in self.runs:
-            if each.point.task not in wrong:
-                groups[each.point.task].add(each.group)
+            if each.task not in wrong:
+                groups[each.task].add(each.group)
         return groups
 
     @property
-    def new(self) -> list[PlannedRun]:
+    def new(self) -> list[Point]:
         """The runs to train."""
         finished = {run for run, record in self.records.items() if record.path and store.is_finished(record.path)}
         return [each for each in self.runs if each.run not in finished or each.config.force]
@@ -100,8 +89,7 @@ class Plan:
     @property
     def recorded(self) -> list[Record]:
         """The records of the runs that have one and did not fail."""
-        there = [each for each in self.runs if each.run in self.records and each.point not in self.failed]
-        return [self.records[each.run] for each in there]
+        return [self.records[each.run] for each in self.runs if each.run in self.records and each not in self.failed]
 
     def show(self, error: Exception, title: str = "") -> Exception:
         """Shows an error with the name of its run, unless an equal one has been shown; returns it as it is shown."""
@@ -112,26 +100,27 @@ class Plan:
             console.show(shown)
         return shown
 
-    def raise_first(self) -> None:
-        """Raises the first error, if there is one; all have been shown."""
-        for error in (*self.refused, *self.errors.values(), *self.failed.values()):
-            raise error
-
     def counts(self, recorded: int) -> str:
         """How many runs are recorded, and how many have failed."""
         failed = len(self.errors) + len(self.failed)
         every = len(self.runs) + len(self.errors) - len(self.impossible)
         return f"{recorded} of {every} runs are recorded" + (f", {failed} failed" if failed else "")
 
-    def line(self) -> str:
-        """How many points are recorded, failed and missing, and the command that goes on."""
-        recorded = len(self.recorded)
-        missing = len(self.runs) - len(self.impossible) - recorded - len(self.failed)
-        unfinished = missing or self.failed or self.errors or self.refused
-        goes_on = f"; to go on: {self.request.command()}" if unfinished else ""
-        return f"{self.request.sweep}: {self.counts(recorded)}{f', {missing} missing' * bool(missing)}{goes_on}"
+    def end(self, line: str = "") -> None:
+        """Prints a last line, if there are runs, and raises the first error; all have been shown.
 
-    def cost(self, new: Sequence[PlannedRun]) -> str:
+        By default it says how many points are recorded, failed and missing, and the command that goes on.
+        """
+        recorded, errors = len(self.recorded), [*self.refused, *self.errors.values(), *self.failed.values()]
+        missing = len(self.runs) - len(self.impossible) - recorded - len(self.failed)
+        goes_on = f"; to go on: {self.request.command()}" if missing or errors else ""
+        counts = f"{self.counts(recorded)}{f', {missing} missing' * bool(missing)}"
+        if self.runs:
+            print(line or f"{self.request.sweep}: {counts}{goes_on}", flush=True)
+        for error in errors:
+            raise error
+
+    def cost(self, new: Sequence[Point]) -> str:
         """How long these runs compute, from recorded ones of their tasks and arms: one's own, else the reference runs.
 
         What is known of each is kept as `expected`.
@@ -170,8 +159,8 @@ def plan(request: SweepRequest) -> Plan:
         try:
             for values in points(request.sweep, chosen, seeds, request.instead):
                 setting = tuple(value.lstrip("+") for value in values if not value.startswith("seed="))
-                overrides = (f"+sweep={request.sweep}", *chosen, *values)
-                listed.append(Point(task, setting, seed_of(values), overrides))
+                *_, seed = 1, *(int(value.removeprefix("seed=")) for value in values if value.startswith("seed="))
+                listed.append(Point(task, setting, seed, (f"+sweep={request.sweep}", *chosen, *values)))
         except Exception as error:
             refused.append(_correctable(error))
     if not listed:
@@ -179,20 +168,14 @@ def plan(request: SweepRequest) -> Plan:
             console.show(error)
         raise refused[0]
     runs, errors = _planned(listed)
-    known = read_records(request, runs)
+    known = {each.run: each for run in runs[:1] for each in store.read_all(run.config.results_root, request.scale)}
     found = Plan(request, _large_enough(runs, known), errors, known, refused)
     for error in (*refused, *errors.values()):
         found.show(error)
     return found
 
 
-def read_records(request: SweepRequest, runs: Iterable[PlannedRun]) -> dict[str, Record]:
-    """All records at the scale, by the name of the run."""
-    roots = {each.config.results_root for each in runs}
-    return {record.run: record for root in roots for record in store.read_all(root, request.scale)}
-
-
-def _planned(listed: Sequence[Point]) -> tuple[list[PlannedRun], dict[Point, Exception]]:
+def _planned(listed: Sequence[Point]) -> tuple[list[Point], dict[Point, Exception]]:
     """The runs that can be composed and lack no file; of the other points, the errors.
 
     All runs of a task that lack files have one error, which names everything that is missing.
@@ -200,56 +183,49 @@ def _planned(listed: Sequence[Point]) -> tuple[list[PlannedRun], dict[Point, Exc
     settings = defaultdict(list)  # the points of each, which differ in their seed
     for point in listed:
         settings[point.task, point.setting].append(point)
-    planned: dict[Point, PlannedRun] = {}
     errors: dict[Point, Exception] = {}
-    lacking: dict[str, dict[Point, RunConfig]] = defaultdict(dict)
+    lacking: dict[str, list[Point]] = defaultdict(list)
     for alike in settings.values():
         try:
-            configs = _configs(alike)
-            if missing_files(configs[0]):
-                lacking[alike[0].task] |= zip(alike, configs, strict=True)
-            else:
-                planned |= zip(alike, _named(alike, configs), strict=True)
+            _compose(alike)
+            if missing_files(alike[0].config):
+                lacking[alike[0].task] += alike
+                continue
+            first = Identity(alike[0].config)  # that of all, but for those that differ in more than the seed
+            for point in alike:
+                same = point.config == alike[0].config.model_copy(update={"seed": point.config.seed})
+                identity = first if same else Identity(point.config)
+                point.run = fingerprint(identity.settings | {"seed": point.config.seed})
+                point.group = identity.group
         except Exception as error:
             errors |= dict.fromkeys(alike, _correctable(error))
-    for configs in lacking.values():
+    for lack in lacking.values():
         try:
-            check_files(*configs.values())
+            check_files(*(point.config for point in lack))
         except UserError as error:
-            errors |= dict.fromkeys(configs, error)
-    runs: dict[str, PlannedRun] = {}
+            errors |= dict.fromkeys(lack, error)
+    runs: dict[str, Point] = {}
     for point in listed:
-        if point in planned:
-            runs.setdefault(planned[point].run, planned[point])
+        if point not in errors:
+            runs.setdefault(point.run, point)
     return [*runs.values()], errors
 
 
-def _configs(points: Sequence[Point]) -> list[RunConfig]:
-    """The configurations of points that differ in their seed alone: the first is composed.
+def _compose(alike: Sequence[Point]) -> None:
+    """Makes the configurations of points that differ in their seed alone: the first is composed.
 
     Where a configuration file or an override has `${seed}` somewhere, all are.
     """
-    first = compose(points[0].overrides)
-    if "${seed}" in str(OmegaConf.to_container(first, resolve=False)):
-        return [run_config(point.overrides) for point in points]
+    first = compose(alike[0].overrides)
+    each_differs = "${seed}" in str(OmegaConf.to_container(first, resolve=False))
     run = validated(first)
-    return [run.model_copy(update={"seed": point.seed}) for point in points]
+    for point in alike:
+        point.config = run_config(point.overrides) if each_differs else run.model_copy(update={"seed": point.seed})
 
 
-def _named(points: Sequence[Point], configs: Sequence[RunConfig]) -> list[PlannedRun]:
-    """The points with the names of their runs; settings are computed once for runs that differ only in the seed."""
-    first, found = Identity(configs[0]), []
-    for point, config in zip(points, configs, strict=True):
-        alike = config == configs[0].model_copy(update={"seed": config.seed})
-        identity = first if alike else Identity(config)
-        run = fingerprint(identity.settings | {"seed": config.seed})
-        found.append(PlannedRun(point, config, run, identity.group))
-    return found
-
-
-def _large_enough(runs: Sequence[PlannedRun], known: dict[str, Record]) -> list[PlannedRun]:
+def _large_enough(runs: Sequence[Point], known: dict[str, Record]) -> list[Point]:
     """Leaves out runs whose fraction of the data is less than a batch, as a recorded run on all data shows."""
-    rest = [(each.point.task, *(one for one in each.point.setting if not one.startswith("fraction="))) for each in runs]
+    rest = [(each.task, *(one for one in each.setting if not one.startswith("fraction="))) for each in runs]
     on_all = {
         key: known[each.run]
         for each, key in zip(runs, rest, strict=True)

@@ -14,7 +14,7 @@ from elmo_bench.records import store
 from elmo_bench.running.unfinished import start_anew
 from elmo_bench.sweeps import cluster, local
 from elmo_bench.sweeps.cluster import CANCELLED, RUNS, Attempt, ClusterSettings, Preparation, Queued, QueuedRun
-from elmo_bench.sweeps.plan import Plan, PlannedRun
+from elmo_bench.sweeps.plan import Plan, Point
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
@@ -50,8 +50,9 @@ def submit(plan: Plan) -> None:
     """
     from hydra.utils import instantiate
 
+    counts, asked = "", plan.request
     if plan.runs:
-        root, asked = Path(plan.config.results_root).absolute(), plan.request
+        root = Path(plan.runs[0].config.results_root).absolute()
         with held(cluster_folder(root), "another process is submitting runs; wait for it"):
             settings, there = cluster.settings(asked.on, asked.cluster), queued_runs(root)
             new = [each for each in plan.new if each.run not in there]
@@ -59,27 +60,26 @@ def submit(plan: Plan) -> None:
             if new:
                 print(plan.cost(new), flush=True)
                 # Gets the data of the hub here, where there is a network; the nodes may have none.
-                for run in {each.point.task: each.config for each in reversed(new)}.values():
+                for run in {each.task: each.config for each in reversed(new)}.values():
                     if of_hub(run.task.data or {}) and not run.scale.maker:
                         instantiate(run.task.reader).load()
                 _queue(plan, new, root, settings)
         counts = f"{recorded} recorded, {waiting} queued before, {len(new)} queued now"
-        print(f"{asked.sweep}: {counts}; elmo-bench queue shows how far they are", flush=True)
-    plan.raise_first()
+    plan.end(f"{asked.sweep}: {counts}; elmo-bench queue shows how far they are")
 
 
-def _queue(plan: Plan, new: Sequence[PlannedRun], root: Path, settings: ClusterSettings) -> None:
+def _queue(plan: Plan, new: Sequence[Point], root: Path, settings: ClusterSettings) -> None:
     folder = cluster_folder(root) / f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
     folder.mkdir()
-    preparing = [Preparation([*local.PREPARE, *each.point.overrides]) for each in _preparing(new)]
+    preparing = [Preparation([*local.PREPARE, *each.overrides]) for each in _preparing(new)]
     prepare = cluster.submit(preparing, folder, settings, settings.prepare, f"{NAME}-prepare") if preparing else []
     after = "afterany:" + ":".join(dict.fromkeys(job.partition("_")[0] for job in prepare)) if prepare else None
     attempts = []
     for each in new:
-        record = store.place(root, each.config.scale.name, each.point.task, each.run)
-        command = [*local.TRAIN, "hydra.mode=RUN", *each.point.overrides]
+        record = store.place(root, each.config.scale.name, each.task, each.run)
+        command = [*local.TRAIN, "hydra.mode=RUN", *each.overrides]
         if each.config.force:  # once, for all its jobs
-            start_anew(store.work(root, each.config.scale.name, each.point.task, each.run))
+            start_anew(store.work(root, each.config.scale.name, each.task, each.run))
             command.append("force=false")
         attempts.append(Attempt(command, QueuedRun(folder, each.run, each.title, record), settings.attempts))
     runs = [attempt.run for attempt in attempts]
@@ -98,15 +98,15 @@ def _queue(plan: Plan, new: Sequence[PlannedRun], root: Path, settings: ClusterS
     write_text(folder / FILE, json_text.dumps({"sweep": title, "runs": stored, "prepare": prepare}, indent=1))
 
 
-def _preparing(new: Sequence[PlannedRun]) -> list[PlannedRun]:
+def _preparing(new: Sequence[Point]) -> list[Point]:
     """One run for each task and source of layers: the one on most data, of which the others read a part."""
-    largest: dict[str, PlannedRun] = {}
+    largest: dict[str, Point] = {}
     for each in sorted(new, key=lambda each: each.config.fraction):
         layers = None if each.config.baseline else each.config.bilm
         text = each.config.vectors if each.config.trains_vectors else None
-        largest[repr((each.point.task, layers, text))] = each
-    needed = {each.point.task for each in largest.values() if not each.config.baseline}
-    return [each for each in largest.values() if not each.config.baseline or each.point.task not in needed]
+        largest[repr((each.task, layers, text))] = each
+    needed = {each.task for each in largest.values() if not each.config.baseline}
+    return [each for each in largest.values() if not each.config.baseline or each.task not in needed]
 
 
 def cluster_folder(results_root: Path) -> Path:

@@ -12,14 +12,13 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.configuration import pages
-from elmo_bench.configuration.composing import DATA, PLACES, compose, matters, parse, run_config
+from elmo_bench.configuration.composing import DATA, PLACES, compose, matters, parse, validated
 from elmo_bench.configuration.keys import flat, relative
 from elmo_bench.configuration.pages import Setting, SweepTable, changes_results, read
 from elmo_bench.records import frame
 from elmo_bench.records.frame import normal
-from elmo_bench.system import places
+from elmo_bench.system import console, places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal import console
 
 
 @dataclass
@@ -40,6 +39,7 @@ class SweepRequest:
         changes: the overrides that results depend on; of a path, its last part.
         has_files: whether the overrides name files of data or of word vectors, of which a setting says nothing.
         instead: the overrides that replace values of the sweep's file.
+        all_seeds: the seeds asked for, or those of the sweep's file.
     """
 
     sweep: str
@@ -56,6 +56,7 @@ class SweepRequest:
     changes: list[str] = field(init=False)
     has_files: bool = field(init=False)
     instead: list[str] = field(init=False)
+    all_seeds: list[int] = field(init=False)
 
     def __post_init__(self):
         self.table = pages.table(self.sweep)
@@ -66,18 +67,38 @@ class SweepRequest:
             self.changes += [f"{key}={relative(value)}"] if changes_results(one) else []
             self.has_files |= is_file(key)
             self.instead += [one] if key.lstrip("+") in varied else []
-
-    @property
-    def all_seeds(self) -> list[int]:
-        """Those asked for, or those of the sweep's file."""
         if self.seeds is not None:
-            return list(range(1, self.seeds + 1))
-        return sorted({seed_of(point) for point in points(self.sweep, [f"scale={self.scale}"])}) or [1]
+            self.all_seeds = list(range(1, self.seeds + 1))
+        else:
+            every = (one for point in points(self.sweep, [f"scale={self.scale}"]) for one in point)
+            seeds = {int(one.removeprefix("seed=")) for one in every if one.startswith("seed=")}
+            self.all_seeds = sorted(seeds or {1})
 
-    def setting(self, task: str) -> Setting:
-        """What these overrides make of all runs of a task, but for those that replace values of the sweep's file."""
-        further = [one for one in self.overrides if changes_results(one) and one not in self.instead]
-        return recorded_setting(further, task, self.scale) if further else {}
+    def setting(self, task: str, overrides: Sequence[str] | None = None) -> Setting:
+        """The setting that overrides make of a run of a task: as typed, but with the names that its record will have.
+
+        A choice of files goes by what it gives ("vectors=paper" by the names of the vectors), and what no result
+        depends on is left out. Of a run that cannot be composed, as its task has no such key, it is the setting as
+        typed.
+
+        Args:
+            task: of the run.
+            overrides: by default those of all runs, but for those that replace values of the sweep's file.
+        """
+        if overrides is None:
+            overrides = [one for one in self.overrides if changes_results(one) and one not in self.instead]
+            if not overrides:
+                return {}
+        typed = setting(overrides)
+        try:
+            run = validated(compose([f"task={task}", f"scale={self.scale}", *overrides]))
+        except Exception as error:
+            if console.explain(error) is None:
+                raise
+            return typed
+        found = {key: value for key, value in typed.items() if matters(run, key)}
+        found |= {"vectors": run.vectors.name_with(run.task.words)} if "vectors" in typed else {}
+        return found | run.variant | ({"arm": "baseline"} if run.baseline else {})
 
     def command(self, task: str | None = None) -> str:
         """The command that runs what is missing, with the same roots and folders.
@@ -158,11 +179,6 @@ def _params(sweep: str) -> DictConfig:
     return OmegaConf.create(OmegaConf.to_container(found) if found else {})  # type: ignore[return-value]
 
 
-def seed_of(point: Iterable[str]) -> int:
-    """The seed of a run, by its overrides; 1 if they give none."""
-    return next((int(one.removeprefix("seed=")) for one in point if one.startswith("seed=")), 1)
-
-
 # Settings, by which the runs of a sweep are found among records.
 
 
@@ -184,21 +200,3 @@ def setting(overrides: Iterable[str]) -> Setting:
     if named := found.get("bilm.name") or found.get("bilm.path"):
         found["bilm"] = PurePath(str(named)).name
     return {key: found[key] for key in found if found[key] != {} and not (key in PLACES or is_file(key))}
-
-
-def recorded_setting(overrides: Sequence[str], task: str, scale: str) -> Setting:
-    """The setting that overrides make of a run of a task: as typed, but with the names that its record will have.
-
-    A choice of files goes by what it gives ("vectors=paper" by the names of the vectors), and what no result depends on
-    is left out. Of a run that cannot be composed, as its task has no such key, it is the setting as typed.
-    """
-    typed = setting(overrides)
-    try:
-        run = run_config([f"task={task}", f"scale={scale}", *overrides])
-    except Exception as error:
-        if console.explain(error) is None:
-            raise
-        return typed
-    found = {key: value for key, value in typed.items() if matters(run, key)}
-    found |= {"vectors": run.vectors_name} if "vectors" in typed else {}
-    return found | run.variant | ({"arm": "baseline"} if run.baseline else {})

@@ -29,11 +29,6 @@ def located(name: str) -> str:
     return name if home == TASKS or not name.startswith(f"{TASKS}.") else f"elmo_bench.{name}"
 
 
-def written(name: str) -> str:
-    """The dotted name as configuration files write it, from that by which it is imported."""
-    return name.removeprefix("elmo_bench.") if name.startswith(f"{INSIDE}.") else name
-
-
 def importable(node: Any) -> Any:
     """Plain containers in which every `_target_` and `maker` is the name by which it is imported here."""
     if isinstance(node, dict):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from elmo_bench.system.errors import UserError, notice
-from elmo_bench.system.storage.files import ending, first_line
+from elmo_bench.system.storage.files import ending, read_text
 from elmo_bench.text.columns import Block, comments_named, documents_of, read_blocks
 from elmo_bench.text.source import DataSource, Table
 from elmo_bench.text.tags import TagError, normalised
@@ -141,7 +141,7 @@ class TaggedFiles:
 
 def _is_of_columns(path: Path) -> bool:
     """Whether a `.tsv` is a column file: its first line is no header with a column of tokens."""
-    return ending(path) == ".tsv" and "tokens" not in re.split(r'["\t\r\n]', first_line(path))
+    return ending(path) == ".tsv" and "tokens" not in re.split(r'["\t\r\n]', read_text(path, line=True))
 
 
 def _check_numbers(blocks: Sequence[Block]) -> None:

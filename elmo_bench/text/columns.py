@@ -124,7 +124,8 @@ def read_blocks(
     block, has_sentence, document = Block([], [], [], path), False, 0
     doubtful = []  # lines of comments that may be rows
     first = _first_row(path, comment)
-    split = _by_tabs if "\t" in first.strip() and widths != "any" else _FIELDS
+    by_tabs = "\t" in first.strip() and widths != "any"
+    split = (lambda line: [field.strip(" ") for field in line.split("\t")]) if by_tabs else _FIELDS
     width = len(split(first))
     empty = 0 if last else len([*takewhile(not_, reversed(split(first)))])  # fields at the end that a separator ends
     with open_text(path) as lines:
@@ -167,10 +168,6 @@ def _first_row(path: Path, comment: str | None) -> str:
     with open_text(path) as lines:
         rows = (line.rstrip("\r\n") for line in lines if not line.startswith(others))
         return next((row for row in rows if row.strip(" \t")), "")
-
-
-def _by_tabs(line: str) -> list[str]:
-    return [field.strip(" ") for field in line.split("\t")]
 
 
 def _check(block: Block, width: int, empty: int, minimum: int, last: str) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from elmo_bench.system.errors import StrPath, UserError
-from elmo_bench.system.storage.files import below, distinct, ending, first_line, numbered_lines
+from elmo_bench.system.storage.files import below, distinct, ending, numbered_lines
 from elmo_bench.text import brackets
 from elmo_bench.text.columns import Block, read_blocks, write_rows
 from elmo_bench.text.source import TABLES
@@ -260,11 +260,6 @@ def begin(document: str, part: str) -> str:
 END = "#end document\n"
 # First line of predictions: which annotations of the gold file the model does not predict. Official scorers skip it.
 ONLY_VERBS, NO_SINGLETONS = "# only verbs are predicates\n", "# no clusters of one mention\n"
-
-
-def begins_with(path: StrPath, mark: str) -> bool:
-    """Whether that is the first line of a file."""
-    return first_line(path).rstrip() == mark.rstrip()
 
 
 def find_files(source: StrPath | Iterable[str], folder: StrPath | None = None) -> list[Path]:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from elmo_bench.system.console import choices
 from elmo_bench.system.errors import StrPath, UserError
-from elmo_bench.system.storage import files
+from elmo_bench.system.storage import files, limits
 from elmo_bench.system.storage.disk import writing
-from elmo_bench.system.terminal.console import choices
 from elmo_bench.text.hub import load_from_hub
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def _read(path: Path) -> Dataset:
     """
     import datasets
 
-    files.check(path)
+    limits.regular(path, missing=False)
     builder = TABLES[files.ending(path.name)]
     if builder == "csv":
         return datasets.Dataset.from_dict(_columns(path))

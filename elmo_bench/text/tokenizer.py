@@ -138,7 +138,9 @@ def sentence_lengths(words: Sequence[TextWord]) -> list[int]:
     """
     lengths, begin = [], 0
     for i, word in enumerate(words):
-        if word.form not in _ENDS or (word.form == "." and _initial(words, i)):
+        before = words[i - 1].form if i and words[i - 1].end == word.start else ""
+        initial = word.form == "." and len(before) == 1 and before.isupper()  # as in "J. Smith"
+        if word.form not in _ENDS or initial:
             continue
         stop = i + 1
         while stop < len(words) and words[stop].form in _CLOSERS and words[stop].start == words[stop - 1].end:
@@ -148,12 +150,6 @@ def sentence_lengths(words: Sequence[TextWord]) -> list[int]:
             lengths.append(stop - begin)
             begin = stop
     return [*lengths, len(words) - begin] if begin < len(words) else lengths
-
-
-def _initial(words: Sequence[TextWord], i: int) -> bool:
-    """Whether the full stop at i follows a single capital letter, as in "J. Smith"."""
-    before = words[i - 1] if i else None
-    return before is not None and len(before.form) == 1 and before.form.isupper() and before.end == words[i].start
 
 
 def covering(words: Sequence[TextWord], start: int, end: int) -> tuple[int, int, bool]:

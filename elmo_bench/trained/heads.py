@@ -47,7 +47,7 @@ def load(checkpoint: str, remedy: str = REMEDY, task: str | None = None) -> dict
     stored.check(config, checkpoint, task)
     if task not in (None, config["task"]["name"]):
         raise UserError(f"a model of task {config['task']['name']}, and not of task={task}", checkpoint)
-    trained, ours = config["task"].get("version", 1), pages.version(config["task"]["name"])
+    trained, ours = config["task"].get("version", 1), pages.written("task", config["task"]["name"], "version", 1)
     if trained != ours:
         raise UserError(
             f"trained by version {trained} of task {config['task']['name']}; this is version {ours}, which computes "

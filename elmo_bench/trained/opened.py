@@ -150,11 +150,12 @@ class Trained:
     def _model(self, source: Any) -> Model:
         from torch.random import fork_rng
 
-        from elmo_bench.running.build import build_model
+        from elmo_bench.embedding.representation import Model
+        from elmo_bench.running.build import parts
 
         weights = self.saved["state_dict"]
         with usable(), default_dtype("32-true"), fork_rng([]):  # the first weights are drawn, and replaced
-            model = build_model(self.cfg, self.reader, source)
+            model = Model(*parts(self.cfg, self.reader, source))
             for name, own in model.state_dict().items():
                 if name in weights and weights[name].is_floating_point() != own.is_floating_point():
                     raise TypeError(f"{name} holds {weights[name].dtype}, where the model has {own.dtype}")
@@ -166,8 +167,8 @@ class Trained:
         import torch
 
         from elmo_bench.running.faults import Size
+        from elmo_bench.system.console import tracked
         from elmo_bench.system.errors import explained
-        from elmo_bench.system.terminal.streams import tracked
         from elmo_bench.text.batching import BucketSampler
         from elmo_bench.text.tokens import lengths
 

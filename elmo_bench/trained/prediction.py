@@ -16,7 +16,7 @@ from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError, notice
-from elmo_bench.system.storage import files, json_text, outputs
+from elmo_bench.system.storage import files, json_text, limits, outputs
 from elmo_bench.system.storage.files import open_text, write_text
 from elmo_bench.text import hub
 from elmo_bench.text.source import TABLES, check_keys
@@ -133,7 +133,7 @@ def predict(
     if checkpoint is None and task is None:
         raise UserError("missing argument checkpoint=... (of a run), or task=... (the trained head of a task)")
     if input not in (None, "-"):
-        files.check(input)  # before torch and a model are loaded
+        limits.regular(input, missing=False)  # before torch and a model are loaded
 
     saved = heads.read(str(task), models_root) if checkpoint is None else heads.load(checkpoint, task=task)
     trained = Trained(saved, options | {f"task.reader.data.{key}": value for key, value in (data or {}).items()})
@@ -228,7 +228,7 @@ def _texts(trained: Trained, lines: list[str], path: str) -> list[tuple[dict[str
 
 def _has_rows(path: str, own: frozenset[str]) -> bool:
     """Whether a file has rows in JSON. One of the data set's own has the keys `own` in its first object."""
-    first = files.first_line(path)
+    first = files.read_text(path, line=True)
     ending = files.ending(path)
     if not json_text.begins_object(first):
         return json_text.begins_array(first) or ending == ".jsonl" or (not first and ending != ".json")
@@ -253,7 +253,7 @@ def read_rows(reader: Any, path: str, task: str, official: bool = False) -> list
         path: the file.
         official: whether the answers are written in the official format, and not beside the objects.
     """
-    array = json_text.begins_array(files.first_line(path))
+    array = json_text.begins_array(files.read_text(path, line=True))
     rows = []
     for number, raw in enumerate(json_text.read(path), start=1) if array else read_lines(path):
         try:

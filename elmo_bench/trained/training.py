@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from elmo_bench.records.record import Record
+from elmo_bench.system import console
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal import console
 from elmo_bench.trained.opened import ALONE, default_dtype
 
 

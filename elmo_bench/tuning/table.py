@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from elmo_bench.bilm.card import read_card
-from elmo_bench.configuration.composing import changed
+from elmo_bench.configuration.composing import variant
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.records import store, studies
 from elmo_bench.records.studies import StudyCell, StudyRecord
@@ -49,7 +49,8 @@ def write(runs: Sequence[RunConfig]) -> StudyRecord:
     settings = {"study": "tuning", "scale": scale, "version": 1, "bilms": [sha256]}
     by_task = {}  # how tunings differ from those of the scale's files
     for run in runs:
-        found = {key: value for key, value in changed(run).items() if key.startswith(("bilm.tuning.", "task.data."))}
+        typed = variant(run, places_too=True)
+        found = {key: value for key, value in typed.items() if key.startswith(("bilm.tuning.", "task.data."))}
         if any(key.startswith("task.data.") for key in found):
             found[TEXT] = cards[run.task.name]["key"]  # a digest of the whole recipe
         by_task |= {run.task.name: found} if found else {}

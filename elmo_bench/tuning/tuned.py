@@ -22,7 +22,7 @@ from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.run import is_of, pretrain
 from elmo_bench.configuration.keys import valid
 from elmo_bench.configuration.schema import RunConfig, TunedConfig, TuningConfig
-from elmo_bench.identity.settings import Files, maker
+from elmo_bench.records.settings import Files, maker
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text, limits
 from elmo_bench.system.storage.files import write_text

@@ -18,6 +18,7 @@ import numpy as np
 from elmo_bench.metrics.items import AdditiveMetric, Number, ratio
 from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage import limits
+from elmo_bench.system.storage.files import read_text
 
 if TYPE_CHECKING:  # `score` needs no torch, and a report no reader
     from elmo_bench.task import Prediction, Row
@@ -168,7 +169,7 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     standard error. If `predict` has marked the predictions so, the gold file's clusters of one mention are left out, as
     in the run, and counted on the standard error.
     """
-    from elmo_bench.text.conll2012 import EXPECTED, NO_SINGLETONS, WIDTH, WORD, begins_with, read_documents
+    from elmo_bench.text.conll2012 import EXPECTED, NO_SINGLETONS, WIDTH, WORD, read_documents
 
     key, response = ({part.key: part for part in read_documents(path, strict=False)} for path in (gold, predictions))
     for path, parts in ((gold, key), (predictions, response)):
@@ -180,7 +181,7 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
         notice(f"not in {gold} and so not scored: {', '.join(unknown)}", predictions)
     if alone := [_called(part) for name, part in key.items() if name not in response]:
         notice(f"not in {predictions} and so without predictions: {', '.join(alone)}", gold)
-    metric, left_out, without = CorefMetric(), 0, begins_with(predictions, NO_SINGLETONS)
+    metric, left_out, without = CorefMetric(), 0, read_text(predictions, line=True).rstrip() == NO_SINGLETONS.rstrip()
     for name, part in key.items():
         answer = response.get(name, part._replace(sentences=[]))
         ours, theirs = _rows(part), _rows(answer)

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from datasets import DatasetDict
 
 LAST = "is coreference their last column?"
-UNSLASHED = {"/.": ".", "/?": "?"}  # OntoNotes writes the marks of some transcripts with a slash
+# OntoNotes writes the marks of some transcripts with a slash; word vectors and the biLM know them without it. As in Lee
+# et al.'s code.
+UNSLASHED = {"/.": ".", "/?": "?"}
 
 
 @dataclass(eq=False)
@@ -93,7 +95,8 @@ class CorefReader(TextReader):
             if document.sentences:
                 row = _row(document)
                 clusters = [each for each in document.clusters() if len(each) > 1 or self.keep_singletons]
-                rows.append(row | {"sentences": list(map(unslashed, row["sentences"])), "clusters": clusters})
+                words = [[UNSLASHED.get(word, word) for word in sentence] for sentence in row["sentences"]]
+                rows.append(row | {"sentences": words, "clusters": clusters})
         return rows
 
     def sample(self, row: Row, random: np.random.Generator) -> Row:
@@ -120,7 +123,8 @@ class CorefReader(TextReader):
         all rows have clusters "mentions" (M, 4): document, first word in it, number of words - 1, cluster. All int64.
         """
         # Rows of raw text keep its words.
-        text = self.text([unslashed(sentence) for row in rows for sentence in row["sentences"]])
+        found: list[list[str]] = [sentence for row in rows for sentence in row["sentences"]]
+        text = self.text([[UNSLASHED.get(word, word) for word in sentence] for sentence in found])
         numbers: dict[str, int] = {}
         speakers = [numbers.setdefault(name, len(numbers)) for row in rows for name in row["speakers"]]
         genres = [self.vocabularies["genres"][row["genre"]] for row in rows]
@@ -202,11 +206,6 @@ def _row(document: conll2012.Document) -> Row:
         "sentences": [sentence.words for sentence in document.sentences],
         "speakers": [speaker for sentence in document.sentences for speaker in sentence.speakers],
     }
-
-
-def unslashed(words: list[str]) -> list[str]:
-    """The words with `.` for `/.` and `?` for `/?`, as word vectors and the biLM know them; as in Lee et al.'s code."""
-    return [UNSLASHED.get(word, word) for word in words]
 
 
 def _speakers(given: Any, sentences: list[list[str]]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from elmo_bench.configuration.keys import shape, valid
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.files import ending, first_line
+from elmo_bench.system.storage.files import ending, read_text
 from elmo_bench.system.storage.json_text import begins_array, parse
 from elmo_bench.system.storage.json_text import read as read_json
 from elmo_bench.text.source import Table
@@ -45,7 +45,7 @@ class Paragraph(NamedTuple):
 
 def is_release(path: Path) -> bool:
     """Whether a file has the release's layout, and is no table: a `.json` that is no array of objects."""
-    return ending(path) == ".json" and not begins_array(first_line(path))
+    return ending(path) == ".json" and not begins_array(read_text(path, line=True))
 
 
 def read(opened: Table | Path, answered: bool = True) -> list[Paragraph]:

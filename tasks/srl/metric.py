@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from elmo_bench.metrics.items import F1Metric
 from elmo_bench.system.errors import notice
+from elmo_bench.system.storage.files import read_text
 
 if TYPE_CHECKING:  # `score` needs no torch, and a report no reader
     from elmo_bench.task import Row
@@ -16,6 +17,7 @@ if TYPE_CHECKING:  # `score` needs no torch, and a report no reader
     from elmo_bench.text.tags import Span
 
 LEFT_OUT = "V"  # the predicate itself
+VERB = "VB"  # how the parts of speech of verbs begin
 
 
 @dataclass(eq=False)
@@ -113,17 +115,17 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     the other predicates of the gold file are left out. A notice counts these, and those with another lemma.
     """
     from elmo_bench.text.columns import side_by_side
-    from elmo_bench.text.conll2012 import ONLY_VERBS, begins_with
+    from elmo_bench.text.conll2012 import ONLY_VERBS
     from elmo_bench.text.labels import warn_disjoint
 
     metric, left_out, other = SrlMetric(), 0, []
     roles: tuple[set[str], set[str]] = set(), set()
-    only_verbs = begins_with(predictions, ONLY_VERBS)
+    only_verbs = read_text(predictions, line=True).rstrip() == ONLY_VERBS.rstrip()
     for expected, predicted in side_by_side(gold, predictions, _sentences):
         answers = {predicate.index: predicate for predicate in predicted.predicates()}
         for predicate in expected.predicates():
             answer = answers.get(predicate.index)
-            if answer is None and only_verbs and not is_verb(expected.pos[predicate.index]):
+            if answer is None and only_verbs and not expected.pos[predicate.index].startswith(VERB):
                 left_out += 1
                 continue
             for found, each in zip(roles, (predicate, answer), strict=True):
@@ -139,11 +141,6 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
         note = f"{len(other)} predicates have other lemmas than in {gold} ({other[0]}): their arguments are missed"
         notice(note, predictions)
     return metric.compute()
-
-
-def is_verb(pos: str) -> bool:
-    """Whether a part of speech is that of a verb."""
-    return pos.startswith("VB")
 
 
 def _sentences(path: Path | str) -> Iterator[ConllSentence]:

@@ -24,7 +24,7 @@ from elmo_bench.text.source import FILES, SPLITS, check_keys, tables
 from elmo_bench.text.tags import Span
 from elmo_bench.text.tokenizer import are_words, sentence_of
 from elmo_bench.text.vocabulary import Vocabulary, warn_unknown
-from tasks.srl.metric import is_verb
+from tasks.srl.metric import VERB
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
@@ -133,7 +133,7 @@ class SrlReader(TextReader):
         """The predicates that count: all, or the verbs; with `unknown` also words without a part of speech."""
         pos = sentence.pos
         kinds = [pos[each.index] for each in found]
-        counted = (self.chosen == "all" or is_verb(kind) or (unknown and kind == "-") for kind in kinds)
+        counted = (self.chosen == "all" or kind.startswith(VERB) or (unknown and kind == "-") for kind in kinds)
         return list(compress(found, counted))
 
     def collate(self, rows: Sequence[Row]) -> Batch:

@@ -8,9 +8,9 @@ from elmo_bench.analysis import pos, settings
 from elmo_bench.analysis.settings import PosConfig
 from elmo_bench.commands.analysis import Pos
 from elmo_bench.records import studies
+from elmo_bench.system import console
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal import console
-from tests import tiny_bert
+from tests import tiny_bilm
 from tests.fakes import cases, refuses
 from tests.tiny_bilm import exported, overrides
 
@@ -47,15 +47,13 @@ def test_ranges_and_empty_nodes_are_no_words(path):
     assert read.documents == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    "text, keys, documents",
-    [
-        ("#begin document (x/y); part 000\nA DT\n\nB DT\n\n#end document\n#begin document (z)\nC DT\n",
-         {"comment": "#", "apart": True}, ["(x/y)", "(x/y)", "(z)"]),
-        ("# newdoc\nA DT\n\n# newdoc\nB DT\n", {"comment": "#"}, ["document 1", "document 2"]),
-        ("A DT\n\nB DT\n", {}, [None, None]),
-    ],
-)  # fmt: skip
+@cases(r"""
+    text | keys | documents
+    "#begin document (x/y); part 000\nA DT\n\nB DT\n\n#end document\n#begin document (z)\nC DT\n" | \
+        {"comment": "#", "apart": true} | ["(x/y)", "(x/y)", "(z)"]
+    "# newdoc\nA DT\n\n# newdoc\nB DT\n" | {"comment": "#"} | ["document 1", "document 2"]
+    "A DT\n\nB DT\n" | {} | [null, null]
+""")
 def test_a_sentence_knows_its_document(tmp_path, text, keys, documents):
     (tmp_path / "a.txt").write_text(text)
     assert pos.read(tmp_path / "a.txt", PosConfig(tags={"XPOS": 1}, **keys)).documents == documents
@@ -140,7 +138,7 @@ def test_the_table_has_every_layer_and_both_tag_sets(path, bilm, tmp_path, call)
 @pytest.mark.slow
 def test_another_source_than_a_bilm_is_not_held_against_the_paper(path, tmp_path, call):
     pytest.importorskip("transformers")
-    source = ["bilm=transformers", f"bilm.path={tiny_bert.write(tmp_path / 'bert')}", "bilm.name=mine"]
+    source = ["bilm=transformers", f"bilm.path={tiny_bilm.write_bert(tmp_path / 'bert')}", "bilm.name=mine"]
     data = [f"{split}={path}" for split in ("train", "dev", "test")]
     how = "controls=[] vectors=null epochs=1 seeds=1".split()
     call(Pos, *overrides(tmp_path)[:5], *source, *data, *how)

@@ -11,8 +11,8 @@ from datasets import DatasetDict
 from hydra.utils import instantiate
 
 from elmo_bench.configuration import composing, pages
-from elmo_bench.identity import settings
-from elmo_bench.identity.missing import check_files
+from elmo_bench.records import settings
+from elmo_bench.records.missing import check_files
 from elmo_bench.running.build import build
 from elmo_bench.system import places
 from elmo_bench.task import Batch, Tokens

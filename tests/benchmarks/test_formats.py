@@ -19,7 +19,7 @@ from tasks.snli.reader import SnliReader
 from tasks.squad.reader import SquadReader
 from tasks.srl.reader import SrlReader
 from tasks.sst5.reader import Sst5Reader
-from tests.fakes import for_each, refuses
+from tests.fakes import cases, for_each, refuses
 
 READERS = {"ner": NerReader, "snli": SnliReader, "sst5": Sst5Reader, "squad": SquadReader,
            "srl": SrlReader, "coref": CorefReader}  # fmt: skip
@@ -218,20 +218,19 @@ def test_files_without_a_label_in_common_say_so(tmp_path, capsys):
 # What is only predicted needs no gold.
 
 
-@pytest.mark.parametrize(
-    "task, name, text",
-    [
-        ("snli", "a.tsv", "index\tsentence1\tsentence2\n0\tIda sang\tNo\n"),
-        ("snli", "b.jsonl", '{"gold_label": "hidden", "sentence1": "Ida sang", "sentence2": "No"}\n'),
-        ("snli", "c.csv", "premise,hypothesis\nIda sang,No\n"),
-        ("ner", "a.txt", "Ida\nsang\n"),
-        ("ner", "b.txt", "Ida NNP\nsang VBD\n. .\n"),
-        ("ner", "c.csv", "tokens\nIda sang\n"),
-        ("sst5", "a.csv", "text\nIda sang\n"),
-        ("squad", "a.csv", "context,question\nIda sang,Who?\n"),
-        ("squad", "b.json", '{"data": [{"paragraphs": [{"context": "a", "qas": [{"id": 7, "question": "Who?"}]}]}]}'),
-    ],
-)
+@cases(r"""
+    task  | name    | text
+    snli  | a.tsv   | "index\tsentence1\tsentence2\n0\tIda sang\tNo\n"
+    snli  | b.jsonl | "{\"gold_label\": \"hidden\", \"sentence1\": \"Ida sang\", \"sentence2\": \"No\"}\n"
+    snli  | c.csv   | "premise,hypothesis\nIda sang,No\n"
+    ner   | a.txt   | "Ida\nsang\n"
+    ner   | b.txt   | "Ida NNP\nsang VBD\n. .\n"
+    ner   | c.csv   | "tokens\nIda sang\n"
+    sst5  | a.csv   | "text\nIda sang\n"
+    squad | a.csv   | "context,question\nIda sang,Who?\n"
+    squad | b.json  | \
+        "{\"data\": [{\"paragraphs\": [{\"context\": \"a\", \"qas\": [{\"id\": 7, \"question\": \"Who?\"}]}]}]}"
+""")
 def test_files_without_gold_are_predicted(tmp_path, task, name, text):
     (tmp_path / name).write_text(text)
     assert len(READERS[task]({}).from_file(str(tmp_path / name))) == 1

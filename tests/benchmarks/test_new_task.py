@@ -13,7 +13,7 @@ from elmo_bench.records import store
 from elmo_bench.system.places import ROOT
 from tests.command import anew
 from tests.conftest import clean_environment
-from tests.fakes import pages_of
+from tests.fakes import pages_of, put
 
 pytestmark = pytest.mark.slow
 
@@ -94,9 +94,7 @@ def test_it_is_trained_reported_and_scored(project):
 
 def test_it_is_trained_and_scored_from_a_folder_outside_the_project(tmp_path):
     """The folder is named by the flag, and when predictions are made, by the variable."""
-    for name, text in FILES.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
+    put(tmp_path, FILES)
     runpy.run_path(str(tmp_path / HERE / "reader.py"))["write_example"](tmp_path / "data")
     folder, variable = ("-cd", str(tmp_path)), clean_environment() | {"ELMO_BENCH_FOLDER": str(tmp_path)}
     asked = ["task=chunking", "scale=open", "arm=baseline", "vectors=random", "task.fit.epochs=1", "trainer=cpu",

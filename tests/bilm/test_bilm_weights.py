@@ -235,10 +235,10 @@ def test_nothing_but_the_file_itself_is_read(files, tmp_path, kind):
 
 
 def test_options_of_another_biLM(files, tmp_path):
-    changes = {
-        "dim": (13,), "n_layers": (1, 3), "n_highway": (0, 2), "char_dim": (5,), "projection_dim": (5, 15),
-        "filters": ([[1, 4], [2, 5]], [[1, 4], [2, 5], [4, 6]]),
-    }  # fmt: skip
+    changes = json.loads("""
+        {"dim": [13], "n_layers": [1, 3], "n_highway": [0, 2], "char_dim": [5], "projection_dim": [5, 15],
+         "filters": [[[1, 4], [2, 5]], [[1, 4], [2, 5], [4, 6]]]}
+    """)
     for change in ({key: value} for key, values in changes.items() for value in values):
         other = write_random(tmp_path / "other", **change)
         error_of(Files(other.options, files.weights), files.weights)

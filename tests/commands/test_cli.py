@@ -12,8 +12,8 @@ from elmo_bench.commands.train import Train, check_flags
 from elmo_bench.commands.use import Predict
 from elmo_bench.configuration import composing
 from elmo_bench.running.blocks import check_blocks
+from elmo_bench.system import console
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal import console
 from elmo_bench.trained.heads import load
 from tests.fakes import cases, refuses, table
 
@@ -133,7 +133,7 @@ OPEN = table(r"""
 @pytest.mark.parametrize("argument, message", OPEN, ids=[argument for argument, _ in OPEN])
 @pytest.mark.usefixtures("stand_in")
 def test_keys_of_open_blocks_are_arguments_of_what_they_name(refused, bench, monkeypatch, argument, message):
-    monkeypatch.setattr("elmo_bench.identity.settings.make", None)  # before anything is made or read
+    monkeypatch.setattr("elmo_bench.records.settings.make", None)  # before anything is made or read
     assert message in refused(COMPOSED, *bench.overrides(argument))
     assert not bench.results.joinpath("runs").exists()
 

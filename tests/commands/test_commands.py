@@ -32,8 +32,8 @@ from elmo_bench.commands.command import (
     summary,
 )
 from elmo_bench.configuration import composing
-from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
+from elmo_bench.records.settings import Identity
 from elmo_bench.system import places
 from tests.conftest import PATIENCE
 from tests.drill import documents

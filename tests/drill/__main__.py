@@ -13,7 +13,7 @@ from rich.console import Console
 
 from elmo_bench.system.machine import cores
 from tests import drill
-from tests.drill import crew, tally
+from tests.drill import trial, warm
 from tests.drill.trial import FAULT, Area
 
 
@@ -31,8 +31,8 @@ def main(argv: Sequence[str] | None = None, found: Sequence[Area] | None = None)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     if given.trial is not None:
         return _repeat(chosen, given.seed, given.trial, console)
-    answers = dict(crew.run(chosen, given.seed, given.fraction, given.jobs))
-    return 0 if tally.show({area.name: answers[area.name] for area in chosen}, given.seed, console) else 1
+    answers = dict(warm.run(chosen, given.seed, given.fraction, given.jobs))
+    return 0 if trial.show({area.name: answers[area.name] for area in chosen}, given.seed, console) else 1
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -61,7 +61,7 @@ def _repeat(chosen: Sequence[Area], seed: int, number: int, console: Console) ->
     if len(chosen) != 1:
         sys.exit(f"--trial is of one area; choose from {', '.join(area.name for area in chosen)}")
     chosen[0].prepare()
-    ((_, (outcome, told)),) = crew.conducted(chosen[0], seed, [number])
+    ((_, (outcome, told)),) = warm.conducted(chosen[0], seed, [number])
     console.print(f"{outcome}: {told}", markup=False, soft_wrap=True)
     return 1 if outcome == FAULT else 0
 

@@ -26,15 +26,11 @@ from elmo_bench.commands.train import Data
 from elmo_bench.layers import shards
 from elmo_bench.records import publishing
 from elmo_bench.sources import pages as data_pages
-from elmo_bench.sources.fetch import content_digest
-from elmo_bench.sources.pages import DataSet, Source
 from elmo_bench.sweeps import local
-from elmo_bench.system import children
-from elmo_bench.system.storage.hashing import sha256
-from elmo_bench.system.terminal import console
+from elmo_bench.system import children, console
 from tests.drill import results, scene, warm
 from tests.drill.trial import EQUAL, FAULT, ONE_LINE, Answer, Area
-from tests.sources.test_data_command import COMMIT, tar_gz
+from tests.sources.test_data_command import COMMIT, bank, tar_gz
 
 TRIES = 5  # to hit a command before it ends
 WITHIN = 20.0  # seconds in which a signal must end a command
@@ -266,11 +262,8 @@ def _archive(folder: Path) -> None:
 
 
 def _fetch(place: Path) -> Any:
-    source = Source(repository="me/bank", commit=COMMIT, members=["a.txt"], sha256=content_digest(place, ["a.txt"]))
-    copied = {"a.txt.xz": "bank/a.txt"}
-    bank = DataSet(title="A bank", scales=["open"], tasks=["ner"], licence="CC0", sources={"bank": source}, copy=copied)
-    bank.files = {"a.txt.xz": sha256(place / "a.txt")}
-    data_pages.load = lambda: {"bank": bank}
+    made = bank(place, "a.txt.xz", "a.txt")
+    data_pages.load = lambda: {"bank": made}
     with scene.arguments(f"data_root={place}/root", f"source={place}"):
         Data.parse(sys.argv[1:]).run()
     return results.contents(place / "root")

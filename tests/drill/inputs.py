@@ -20,7 +20,7 @@ import torch
 
 from elmo_bench.analysis import pos, wsd
 from elmo_bench.analysis.settings import PosConfig
-from elmo_bench.bilm.corpus import Corpus, TextSource
+from elmo_bench.bilm.corpus import Corpus, TextSource, most_frequent
 from elmo_bench.bilm.encoder import character_table
 from elmo_bench.bilm.lm import read_vocabulary
 from elmo_bench.bilm.options import Options
@@ -187,7 +187,7 @@ def text(path: Path) -> None:
     """The text of a biLM, also counted and as the two streams."""
     corpus = Corpus.read([TextSource(path)], seed=1)
     assert corpus.counts.total() == len(corpus.tokens)
-    forward, backward = corpus.streams(corpus.vocabulary(20))
+    forward, backward = corpus.streams(most_frequent(corpus.counts, 20))
     assert len(forward.inputs) == len(backward.targets) == len(corpus.tokens) + len(corpus.ends)
     character_table(corpus.types)
 

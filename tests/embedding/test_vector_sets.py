@@ -20,8 +20,8 @@ from elmo_bench.configuration.schema import VectorSetConfig
 from elmo_bench.embedding import tables
 from elmo_bench.embedding.tables import VectorFiles
 from elmo_bench.embedding.vectors import Lookup, WordTable, find, read, word_embedding
-from elmo_bench.identity.missing import check_files
-from elmo_bench.identity.settings import Identity, relevant
+from elmo_bench.records.missing import check_files
+from elmo_bench.records.settings import Identity, relevant
 from elmo_bench.sweeps.plan import plan
 from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system.errors import UserError

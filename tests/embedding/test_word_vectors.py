@@ -1,6 +1,7 @@
 """Word vectors of a file and of the biLM's text: what is read, trained once, found, and recorded."""
 
 import hashlib
+import json
 import os
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -17,12 +18,12 @@ from elmo_bench.embedding import skipgram
 from elmo_bench.embedding.skipgram import SkipgramVectors, seen
 from elmo_bench.embedding.tables import VectorFiles
 from elmo_bench.embedding.vectors import distinct, read
-from elmo_bench.identity.missing import check_choices
-from elmo_bench.identity.settings import Identity
-from elmo_bench.records.record import label_of
+from elmo_bench.records.missing import check_choices
+from elmo_bench.records.record import label
+from elmo_bench.records.settings import Identity
 from elmo_bench.sweeps.plan import plan
 from elmo_bench.sweeps.request import SweepRequest
-from elmo_bench.system.terminal import console
+from elmo_bench.system import console
 from tests.damage import flipped
 from tests.fakes import refuses
 
@@ -89,7 +90,9 @@ def test_the_same_text_gives_the_same_vectors_and_another_seed_others(text, tmp_
 
 
 def test_words_of_sentences_and_of_documents_are_gathered_as_they_are_looked_up():
-    rows = [{"a": ["Ba", "de"], "b": [["de", "Gi"], ["ko"]], "c": ["mu"]}, {"a": ["ba"], "b": [["lu"]], "c": ["mu"]}]
+    rows = json.loads("""
+        [{"a": ["Ba", "de"], "b": [["de", "Gi"], ["ko"]], "c": ["mu"]}, {"a": ["ba"], "b": [["lu"]], "c": ["mu"]}]
+    """)
     splits = DatasetDict({"train": Dataset.from_list(rows[:1]), "test": Dataset.from_list(rows[1:])})
     assert sorted(distinct(splits, ("a", "b"), lower=False)) == "Ba Gi ba de de ko lu".split()
     assert set(distinct(splits, ("a", "b"), lower=True)) == {"ba", "de", "gi", "ko", "lu"}
@@ -135,7 +138,7 @@ def test_other_text_is_another_run_and_another_file(text):
 
 def test_a_run_with_vectors_of_the_text_says_so(text):
     plain, record = text.train("elmo.where=none"), text.train("elmo.where=none", *SMALL)
-    assert (plain.arm, label_of(plain)) == ("baseline", "baseline")
+    assert (plain.arm, label(plain.where, plain.variant | plain.own_data)) == ("baseline", "baseline")
     assert (record.arm, record.variant["vectors"]) == ("baseline", "text")
     assert record.run != plain.run
     assert plain.word_vectors == {"source": "random", "words": 5, "found": 0}

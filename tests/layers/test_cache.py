@@ -42,14 +42,23 @@ def never(sentences):
     raise AssertionError("computed again")
 
 
+def computes_nothing(source, monkeypatch) -> None:
+    """From now on."""
+    monkeypatch.setattr(source, "batches", lambda sentences: never(sentences) if sentences else iter(()))
+
+
+def close(cache, expected) -> None:
+    torch.testing.assert_close(cache.layers(SENTENCES), expected, atol=2e-3, rtol=2e-3)
+
+
 @pytest.mark.parametrize("kind", ["layer 0 doubled", "all layers alike"])
 def test_layers_are_those_of_the_source(bilm, tmp_path, monkeypatch, kind):
     source = bilm if kind == "layer 0 doubled" else FakeBiLM()
     expected = source.layers(SENTENCES)
     ActivationCache(source, tmp_path / "cache").prepare(SENTENCES)
     cache = ActivationCache(source, tmp_path / "cache")  # as a later run opens it
-    monkeypatch.setattr(source, "batches", lambda sentences: never(sentences) if sentences else iter(()))
-    torch.testing.assert_close(cache.layers(SENTENCES), expected, atol=2e-3, rtol=2e-3)
+    computes_nothing(source, monkeypatch)
+    close(cache, expected)
     assert (cache.width, cache.n_layers, cache.sha256) == (source.width, source.n_layers, source.sha256)
     assert cache.layers([]).shape == (0, source.n_layers, 0, source.width)
 
@@ -112,7 +121,7 @@ def test_damage_is_found_and_mended(bilm, tmp_path, damage, capsys, monkeypatch)
     assert len(capsys.readouterr().err.splitlines()) == 1
     ActivationCache(bilm, tmp_path / "cache").prepare(SENTENCES)
     again = ActivationCache(bilm, tmp_path / "cache")
-    monkeypatch.setattr(bilm, "batches", lambda sentences: never(sentences) if sentences else iter(()))
+    computes_nothing(bilm, monkeypatch)
     assert torch.equal(again.layers(SENTENCES), expected)
     assert capsys.readouterr().err == ""
 
@@ -168,7 +177,7 @@ def test_layers_that_others_could_have_written_are_not_read(bilm, theirs, tmp_pa
         theirs.chmod(number)
         cache = ActivationCache(bilm, tmp_path / "cache")
         cache.prepare(SENTENCES)
-        torch.testing.assert_close(cache.layers(SENTENCES), expected, atol=2e-3, rtol=2e-3)
+        close(cache, expected)
         said = capsys.readouterr().err
         assert f"no layers are kept in {theirs}: other users may write to it (chmod go-w)" in said
 
@@ -181,7 +190,7 @@ def test_a_shard_that_others_could_have_written_is_computed_again(bilm, theirs, 
     file.chmod(0o666)
     cache = ActivationCache(bilm, tmp_path / "cache")
     assert f"damaged layers, or layers that others could have written, in {theirs}" in capsys.readouterr().err
-    torch.testing.assert_close(cache.layers(SENTENCES), expected, atol=2e-3, rtol=2e-3)
+    close(cache, expected)
     cache.prepare(SENTENCES)
     ActivationCache(bilm, tmp_path / "cache").read([])
     assert capsys.readouterr().err == ""
@@ -197,7 +206,7 @@ def test_a_cache_made_under_any_umask_is_read_and_by_a_group_too(bilm, tmp_path,
         assert path.name == "lock" or not path.stat().st_mode & 0o022
         path.chmod(path.stat().st_mode & 0o750)  # as a team has it
     cache = ActivationCache(bilm, tmp_path / "cache")
-    monkeypatch.setattr(bilm, "batches", lambda sentences: never(sentences) if sentences else iter(()))
+    computes_nothing(bilm, monkeypatch)
     cache.layers(SENTENCES)
 
 

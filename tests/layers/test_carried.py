@@ -13,7 +13,7 @@ from elmo_bench.layers.bilm import BilmLayers, CarriedLayers, read_text
 from elmo_bench.layers.source import frozen_layers
 from elmo_bench.running.data import stored_layers
 from elmo_bench.running.module import BenchModule
-from elmo_bench.system.terminal import console
+from elmo_bench.system import console
 from elmo_bench.text.tokens import sentences
 from elmo_bench.trained.prediction import predict
 from tests import toy

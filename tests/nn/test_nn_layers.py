@@ -7,7 +7,7 @@ from torch import nn
 from elmo_bench.nn.attention import SelfAttentivePooling, masked_max, masked_mean, masked_min, masked_softmax
 from elmo_bench.nn.feedforward import Maxout, MaxoutLayers, ReluLayers
 from elmo_bench.nn.numerics import clip, gradient_norm, squared_norm
-from tests.fakes import for_each
+from tests.fakes import for_each, masks
 
 LENGTHS = [4, 1, 3, 6]
 
@@ -15,7 +15,7 @@ LENGTHS = [4, 1, 3, 6]
 @pytest.fixture
 def sequences():
     torch.manual_seed(2)
-    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS).unsqueeze(1)
+    mask = masks(*LENGTHS)
     return torch.randn(len(LENGTHS), max(LENGTHS), 5) - 3, mask  # mostly negative: a padded zero would win the maximum
 
 

@@ -19,7 +19,10 @@ WIDTHS = [(1, 3), (2, 70), (5, 20)]  # with numbers of filters
 def outcome(convolutions: nn.ModuleList, x: Tensor, count: Tensor) -> list[Tensor]:
     """Largest values of windows from the second on, and all gradients."""
     leaf = x.clone().requires_grad_()
-    found = largest(leaf, convolutions, [(1, count)] * len(convolutions))
+    return with_gradients(largest(leaf, convolutions, [(1, count)] * len(convolutions)), leaf, convolutions)
+
+
+def with_gradients(found: Tensor, leaf: Tensor, convolutions: nn.ModuleList) -> list[Tensor]:
     weights = torch.linspace(-1, 1, found.numel()).view_as(found)
     return [found.detach(), *torch.autograd.grad((found * weights).sum(), [leaf, *convolutions.parameters()])]
 
@@ -31,9 +34,7 @@ def plain(convolutions: Any, x: Tensor, count: Tensor) -> list[Tensor]:
     for word, number in zip(leaf, count.tolist(), strict=True):
         parts = [each(word[None, 1 : number + each.kernel_size[0]].mT)[0].amax(1) for each in convolutions]
         rows.append(torch.cat(parts))
-    found = torch.stack(rows)
-    weights = torch.linspace(-1, 1, found.numel()).view_as(found)
-    return [found.detach(), *torch.autograd.grad((found * weights).sum(), [leaf, *convolutions.parameters()])]
+    return with_gradients(torch.stack(rows), leaf, convolutions)
 
 
 def given(size: int) -> tuple[nn.ModuleList, Tensor, Tensor]:

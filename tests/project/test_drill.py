@@ -16,8 +16,7 @@ from tests.drill import inputs
 from tests.drill.__main__ import main
 from tests.drill.inputs import KINDS, TRIALS
 from tests.drill.mutations import mutated
-from tests.drill.tally import SHOWN
-from tests.drill.trial import EQUAL, FAULT, ONE_LINE, RESULT, Area, chance, conduct, of_error
+from tests.drill.trial import EQUAL, FAULT, ONE_LINE, RESULT, SHOWN, Area, chance, conduct, of_error
 
 pytestmark = pytest.mark.slow
 

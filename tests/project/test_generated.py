@@ -16,8 +16,8 @@ from docs.generate import __main__ as generate
 from docs.generate import blocks, pictures, tutorial
 from elmo_bench.configuration import composing
 from elmo_bench.configuration.composing import compose
-from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
+from elmo_bench.records.settings import Identity
 from elmo_bench.system.places import RECORDED, ROOT
 from tests import simulate
 from tests.conftest import PATIENCE, clean_environment

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
@@ -87,11 +87,10 @@ def test_the_framework_knows_no_task_and_no_task_knows_another():
 
 # The packages of elmo_bench/ from the lowest to the highest; each may import those before it; `task` is the contract,
 # task.py, `elmo_bench` the package itself with its Python interface, and `__main__` the console command.
-ORDER = (
-    "system", "text", "metrics", "task", "nn", "configuration", "sources", "bilm", "layers", "embedding",
-    "identity", "records", "running", "trained", "sweeps", "reporting", "tuning", "mini", "tagging", "analysis",
-    "speed", "elmo_bench", "commands", "__main__",
-)  # fmt: skip
+ORDER: Sequence[str] = """
+    system text metrics task nn configuration sources bilm layers embedding records running trained sweeps
+    reporting tuning mini tagging analysis speed elmo_bench commands __main__
+""".split()
 FILES = 16  # the most files of a folder
 
 

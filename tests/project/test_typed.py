@@ -24,13 +24,13 @@ import yaml
 from elmo_bench.commands.command import command
 from elmo_bench.configuration.composing import compose
 from elmo_bench.configuration.keys import valid
-from elmo_bench.identity import settings
 from elmo_bench.mini import data as mini
 from elmo_bench.mini.build import Builder
+from elmo_bench.records import settings
 from elmo_bench.running import run as running
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from tests import tiny_bert, tiny_bilm
+from tests import tiny_bilm
 from tests.fakes import table
 from tests.project.test_documents import DOCUMENTS, ROOT
 from tests.project.test_layout import installed
@@ -273,7 +273,7 @@ def fill(folder: Path) -> None:
             target.parent.mkdir(exist_ok=True)
             shutil.copyfile(folder / part, target)
     if HAS_TRANSFORMERS:
-        tiny_bert.write(folder / "model")
+        tiny_bilm.write_bert(folder / "model")
 
 
 def _only(files: dict[str, str], folder: str, split: str) -> str:

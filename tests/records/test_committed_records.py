@@ -10,9 +10,9 @@ import pytest
 
 from elmo_bench.configuration import composing, pages, schema
 from elmo_bench.configuration.keys import flat
-from elmo_bench.identity.settings import Identity, relevant
 from elmo_bench.records import items, store
 from elmo_bench.records.record import Record
+from elmo_bench.records.settings import Identity, relevant
 from elmo_bench.reporting import report as page
 from elmo_bench.system import places
 from elmo_bench.system.storage.hashing import fingerprint
@@ -70,7 +70,7 @@ def test_runs_on_the_same_data_have_the_same_clusters_of_examples(records):
 
 
 def test_every_committed_record_is_of_its_tasks_version(records):
-    assert all(record.version == pages.version(record.task) for record in records.values())
+    assert all(record.version == pages.written("task", record.task, "version", 1) for record in records.values())
 
 
 def test_the_row_of_the_selected_epoch_has_the_selected_score(records):

@@ -16,8 +16,6 @@ from elmo_bench.system.storage.json_text import sealed
 from tests.fakes import cases, for_each, refuses
 from tests.records.test_records import at, fake, save
 
-pytestmark = pytest.mark.usefixtures("first_versions")
-
 ONE = fake(seed=1)
 
 

@@ -42,7 +42,6 @@ def test_runs_are_one_tidy_table_and_every_table_is_latex_and_markdown(tmp_path,
     assert all((root / "figures" / name).read_bytes() == (paper / "figures" / name).read_bytes() for name in written)
 
 
-@pytest.mark.usefixtures("first_versions")
 def test_runs_that_differ_have_other_variants_and_those_on_a_part_are_left_out_once(tmp_path, call):
     part, root = fake("none", 2), tmp_path / "results"
     part.config["trainer"]["limit_batches"] = 1

@@ -14,8 +14,6 @@ from elmo_bench.reporting.section import Number
 from tests.fakes import cases, for_each, table
 from tests.records.test_records import fake
 
-pytestmark = pytest.mark.usefixtures("first_versions")
-
 COLUMNS = [Column(title=title, of=of) for title, of in table("""
     baseline | {"arm": "baseline"}
     page     | {"arm": "elmo"}
@@ -189,7 +187,7 @@ def test_a_row_that_is_not_shown_says_what_such_runs_could_show(error, region, s
     """Student's t with 20 degrees of freedom: 2.94 by the noncentral one; between bounds by integration."""
     finding = Finding(finding="It helps", where="section 9", region=list(region))
     row = findings._judged(FindingRow("ner", 0.4, findings.Spread(error, 20), OPEN), finding)
-    assert (row.verdict, findings.power(row, finding.bounds)) == ("not shown", said)
+    assert (row.verdict, findings.power(row, finding.region)) == ("not shown", said)
 
 
 @pytest.mark.parametrize(

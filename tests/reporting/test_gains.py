@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from elmo_bench.metrics.items import F1Metric, Items, smallest
+from elmo_bench.metrics.examples import Items, smallest
+from elmo_bench.metrics.items import F1Metric
 from elmo_bench.records import items, store
 from elmo_bench.reporting import gains, intervals, score_tables
 from elmo_bench.reporting.findings import OPEN, verdict
@@ -20,8 +21,6 @@ from elmo_bench.reporting.section import Number, Section
 from tests.fakes import cases, for_each, refuses
 from tests.records.test_records import at, fake
 from tests.simulate import Case, rates
-
-pytestmark = pytest.mark.usefixtures("first_versions")
 
 METRIC = {"_target_": "tasks.ner.metric.NerMetric"}
 
@@ -156,11 +155,11 @@ def table(comparison: Comparison) -> Section:
     """The gains of a task that has this one alone."""
     outcome = Outcome([*comparison.control.records, *comparison.treated.records])
     outcome.comparisons = [comparison]
-    return score_tables.gains_of(outcome)
+    return score_tables.gains_of(outcome)[0]
 
 
 def test_a_gain_has_an_interval_and_tests(pair):
-    found = gain(*pair)
+    found = gain(pair)
     means = [np.mean([record.metrics["test"]["f1"] for record in group.records]) for group in pair]
     assert found.mean == pytest.approx(means[0] - means[1])
     assert found.interval
@@ -175,12 +174,12 @@ def test_a_gain_has_an_interval_and_tests(pair):
     assert cell.fold[0].startswith("p of these two models, seed by seed")
     assert found.seeds == (3, 3)
     assert found.note == ""
-    assert gain(*pair) == found
-    assert gain(*pair, split="dev").mean == pytest.approx(found.mean)
+    assert gain(pair) == found
+    assert gain(pair, split="dev").mean == pytest.approx(found.mean)
 
 
 def test_seeds_alone_where_there_are_no_items(pair):
-    found = gain(without_items(pair[0]), without_items(pair[1]))
+    found = gain((without_items(pair[0]), without_items(pair[1])))
     scores = [[record.metrics["test"]["f1"] for record in group.records] for group in pair]
     expected: Any = stats.ttest_ind(*scores, equal_var=False)
     interval = expected.confidence_interval()
@@ -193,22 +192,22 @@ def test_seeds_alone_where_there_are_no_items(pair):
 def test_what_is_lacking_for_an_interval_over_examples_is_named(pair, monkeypatch):
     record = pair[1].first
     items.path_of(record.path).unlink()
-    assert f"{record.run}.items.npz with per-example results is not beside its record" in gain(*pair).note
+    assert f"{record.run}.items.npz with per-example results is not beside its record" in gain(pair).note
     monkeypatch.setattr(intervals.pages, "tasks", list)
-    gains.over_bilms.cache_clear()
-    assert f"need the configuration file of {record.task}: give its folder as -cd FOLDER" in gain(*pair).note
+    gains.gain.cache_clear()
+    assert f"need the configuration file of {record.task}: give its folder as -cd FOLDER" in gain(pair).note
 
 
 def test_one_seed_in_each_arm_is_about_the_items(tmp_path):
     one, other = arm(tmp_path, "input", [1], 0.8), arm(tmp_path, "none", [1])
-    found = gain(one, other)
+    found = gain((one, other))
     added = [intervals.of_run(group.first, "test", "f1").influences for group in (one, other)]
     squares = (added[0] - added[1]) ** 2
     degrees = min(149, 3 * squares.sum() ** 2 / (squares**2).sum() - 1)
     assert half(found) == pytest.approx(stats.t.ppf(0.975, degrees) * (squares.sum() * 150 / 149) ** 0.5)
     assert found.p is None
     assert "over examples alone" in found.note
-    nothing = gain(without_items(one), without_items(other))
+    nothing = gain((without_items(one), without_items(other)))
     assert nothing.interval is None
     assert nothing.note == "none (one seed, no per-example results in common)"
 
@@ -219,7 +218,7 @@ def test_the_cluster_that_carries_most_of_a_gain_by_brute_force(tmp_path):
     carried.statistics["tp"][30:40] = 0
     control = Group([saved(tmp_path, 1, carried, "none")], "none")
     treated = Group([saved(tmp_path, seed, sentences(1, size=10), "input") for seed in (1, 2)], "input")
-    found = gain(treated, control)
+    found = gain((treated, control))
     without = []
     for left_out in range(15):
         kept = np.arange(150) // 10 != left_out
@@ -235,13 +234,13 @@ def test_the_cluster_that_carries_most_of_a_gain_by_brute_force(tmp_path):
     )
     remark = f"Row 1, of {found.clusters}: {found.carried}."
     assert remark in table(Comparison(treated, control, found, found)).remarks
-    assert gain(control, control).carried == ""
+    assert gain((control, control)).carried == ""
 
 
 @pytest.mark.parametrize("other", [{"n": 151}, {"size": 2}])
 def test_items_that_are_not_the_same_are_not_paired(tmp_path, other):
     pair = arm(tmp_path, "input"), arm(tmp_path, "none", **other)
-    assert "over seeds alone" in gain(*pair).note
+    assert "over seeds alone" in gain(pair).note
     assert of_models(*pair) == [None] * 3
 
 
@@ -249,12 +248,12 @@ def test_items_of_another_version_of_the_metric_are_left_out(tmp_path, pair):
     treated, control = pair
     changed = treated.records[0]
     changed.metrics["test"]["f1"] += 1.0
-    gains.over_bilms.cache_clear()
-    assert "over seeds alone" in gain(treated, control).note
+    gains.gain.cache_clear()
+    assert "over seeds alone" in gain((treated, control)).note
     unknown = control.records[0]
     for name in ("no.such.Metric", "tasks.ner.metric.NoSuch", "this.Poem"):
         unknown.config["task"]["metric"] = {"_target_": name}
-        assert "over seeds alone" in gain(arm(tmp_path, "input"), control).note
+        assert "over seeds alone" in gain((arm(tmp_path, "input"), control)).note
     assert "this" not in sys.modules  # no record has code imported that no file in conf names
 
 
@@ -262,7 +261,7 @@ def test_a_damaged_file_of_items_is_named(pair):
     path = items.path_of(pair[0].first.path)
     path.write_bytes(path.read_bytes()[:100])
     with refuses(r"items\.npz: not a readable file of per-example results"):
-        gain(*pair)
+        gain(pair)
 
 
 # Tables.
@@ -282,7 +281,7 @@ def test_equal_scores_of_all_seeds_give_no_interval(pair):
     """Three equal scores do not say that a fourth would be equal."""
     same = [Group([replace(record, metrics={"test": {"f1": f1}, "dev": {"f1": f1}}) for record in group.records], "")
             for group, f1 in zip(pair, (82.0, 80.0), strict=True)]  # fmt: skip
-    found = gain(without_items(same[0]), without_items(same[1]))
+    found = gain((without_items(same[0]), without_items(same[1])))
     assert (found.mean, found.interval, found.p) == (2.0, None, None)
     assert found.note == "no interval: the seeds do not differ"
 

@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 import matplotlib
 import pytest
 
-from elmo_bench.configuration import pages
 from elmo_bench.records import store
 from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.reporting import charts, report, sweep_tables
@@ -20,8 +19,6 @@ from tests.conftest import PATIENCE, ROOT
 from tests.fakes import cases
 from tests.records.test_records import fake, save
 from tests.reporting.test_findings import learned
-
-pytestmark = pytest.mark.usefixtures("first_versions")
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -33,9 +30,7 @@ def folder(tmp_path_factory):
     baseline = [fake("none", seed, 84.0 + seed, **learned(70.0, 80.0 + seed)) for seed in (1, 2, 3)]
     elmo = [fake("input", seed, 88.0 + seed, **learned(75.0, 83.0, 86.0 + seed)) for seed in (1, 2, 3)]
     save(root, *baseline, *elmo, fake("none", 1, 70.0, scale="mini"), fake("input", 1, 72.0, scale="mini"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pages, "version", lambda task: 1)  # as `first_versions` has it for a test
-        report.refresh(root)
+    report.refresh(root)
     return root
 
 

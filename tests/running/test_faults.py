@@ -14,15 +14,15 @@ from torch import distributed
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.configuration import composing
-from elmo_bench.identity.settings import Identity
 from elmo_bench.nn.numerics import all_finite
 from elmo_bench.records import items, store
+from elmo_bench.records.settings import Identity
 from elmo_bench.running import unfinished
 from elmo_bench.running.blocks import check_blocks, rehearse
 from elmo_bench.running.module import BenchModule
+from elmo_bench.system import console
 from elmo_bench.system.errors import explained, ran_out
 from elmo_bench.system.storage.integrity import save_checkpoint
-from elmo_bench.system.terminal import console
 from elmo_bench.trained import prediction
 from tests import toy
 from tests.command import Fork, forked_ranks

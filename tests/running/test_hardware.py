@@ -15,9 +15,8 @@ from elmo_bench.running import build, fit, ranks, run
 from elmo_bench.running.module import BenchModule
 from elmo_bench.running.ranks import Rank, RankWatch
 from elmo_bench.sweeps.local import Job, run_jobs
-from elmo_bench.system import machine
+from elmo_bench.system import console, machine
 from elmo_bench.system.errors import Interrupted
-from elmo_bench.system.terminal import console
 from tests.fakes import cases, refuses
 
 pytestmark = pytest.mark.slow

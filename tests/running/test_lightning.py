@@ -8,13 +8,13 @@ import pytorch_lightning as pl
 import torch
 from hydra.errors import HydraException
 
-from elmo_bench.configuration import composing, lightning, schema
-from elmo_bench.configuration.schema import LIGHTNING, TrainerConfig
-from elmo_bench.identity.settings import Identity
+from elmo_bench.configuration import composing, schema
+from elmo_bench.configuration.schema import ANSWERS, LIGHTNING, PRECISIONS, TrainerConfig
 from elmo_bench.records import store
+from elmo_bench.records.settings import Identity
 from elmo_bench.running import launch
+from elmo_bench.system import console
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal import console
 from tests.fakes import cases, for_each, refuses
 from tests.running.test_wandb import logged, summary
 
@@ -38,8 +38,8 @@ def typed(bench, *changes: str) -> schema.RunConfig:
 
 def test_every_argument_of_lightnings_trainer_is_passed_on_or_answered():
     arguments = {*inspect.signature(pl.Trainer).parameters}
-    assert arguments - {*TrainerConfig.model_fields} - {*lightning.ANSWERS} == set()
-    assert {*lightning.ANSWERS} - {"gpu"} | {*LIGHTNING} <= arguments
+    assert arguments - {*TrainerConfig.model_fields} - {*ANSWERS} == set()
+    assert {*ANSWERS} - {"gpu"} | {*LIGHTNING} <= arguments
     defaults = {name: inspect.signature(pl.Trainer).parameters[name].default for name in LIGHTNING}
     assert defaults == {name: getattr(TrainerConfig(), name) for name in LIGHTNING}
 
@@ -88,7 +88,7 @@ def test_null_is_lightnings_default(bench):
     assert trainer == typed(bench).trainer
 
 
-@pytest.mark.parametrize("short, name", [*lightning.PRECISIONS.items()])
+@pytest.mark.parametrize("short, name", [*PRECISIONS.items()])
 def test_a_precision_in_lightnings_older_words_is_the_same_run(bench, short, name):
     one, other = (typed(bench, f"trainer.precision={each}") for each in (short, name))
     assert one.trainer.precision == name

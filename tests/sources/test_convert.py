@@ -17,19 +17,10 @@ from tasks.ner.convert import resplit, uner
 from tasks.snli.convert import subset
 from tasks.srl.convert import propbank
 from tasks.sst5.convert import trees
-from tests.fakes import refuses
+from tests.fakes import put, refuses
 
 SOURCES = os.environ.get("ELMO_BENCH_SOURCES")
 FETCHED = {name: page for name, page in pages.load().items() if page.convert and name != "uner_ewt_resplit"}
-
-
-def write(folder: Path, files: dict[str, str]) -> Path:
-    """Files by their paths below a folder."""
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return folder
 
 
 def table(text: str) -> str:
@@ -39,14 +30,14 @@ def table(text: str) -> str:
 
 def test_uner_keeps_words_and_tags_and_repairs_the_first_version(tmp_path):
     text = "# sent_id = blog-x_1-0001\n# text = Oslo !\n" + table("1 Oslo B-LOC - -\n2 ! O - -\n\n")
-    final = write(tmp_path / "final", {f"en_ewt-ud-{split}.iob2": text for split in ("dev", "test")})
+    final = put(tmp_path / "final", {f"en_ewt-ud-{split}.iob2": text for split in ("dev", "test")})
     rows = [
         "1 Ann B-PER - x", "2 Berg B-O - x", "",  # the entity goes on
         "1 Rome B-LOC - x", "2 ! B-O - x", "",  # a mark ends it
         "1 Dane B-OTH - x", "2 wins B-O - x", "",
     ]  # fmt: skip
     text = "# newdoc id = a\n" + table("\n".join(rows)) + "\n"
-    first = write(tmp_path / "first", {"en_ewt-ud-train.iob2": text})
+    first = put(tmp_path / "first", {"en_ewt-ud-train.iob2": text})
     made = uner({"final": final, "first": first})
     assert made["ner_uner_ewt/dev.iob2"] == table("Oslo B-LOC\n! O\n\n")
     assert made["ner_uner_ewt/dev.iob2.documents"] == "blog-x_1\n"
@@ -57,8 +48,8 @@ def test_resplit_takes_every_tenth_document_of_train_for_dev_and_joins_dev_and_t
     documents = {"train": [f"t{number}" for number in range(20)], "dev": ["d"], "test": ["e"]}
     for split, names in documents.items():
         treebank = [f"# newdoc id = {name}\n1\t{name}\n\n1\t!\n\n" for name in names]
-        write(tmp_path, {f"ud_ewt/en_ewt-ud-{split}.conllu": "".join(treebank)})
-        write(tmp_path, {f"ner_uner_ewt/{split}.iob2": "".join(f"{name}\tO\n\n!\tO\n\n" for name in names)})
+        put(tmp_path, {f"ud_ewt/en_ewt-ud-{split}.conllu": "".join(treebank)})
+        put(tmp_path, {f"ner_uner_ewt/{split}.iob2": "".join(f"{name}\tO\n\n!\tO\n\n" for name in names)})
     made = resplit({"made": tmp_path})
     words = {
         split: [line[0] for line in map(str.split, made[f"ner_uner_resplit/resplit-{split}.iob2"].splitlines()) if line]
@@ -80,8 +71,8 @@ def test_the_new_split_of_the_real_data_is_that_of_its_page(data_root):
 
 def test_sst_takes_the_official_training_trees_alone(tmp_path, monkeypatch):
     monkeypatch.setattr("tasks.sst5.convert.TRAIN", 2)
-    folder = write(tmp_path, {"trees/train.txt": "(1 a)\n(2 b)\n(3 c)\n", "trees/dev.txt": "(3 c)\n"})
-    write(folder, {"trees/test.txt": "(4 d)\n"})
+    folder = put(tmp_path, {"trees/train.txt": "(1 a)\n(2 b)\n(3 c)\n", "trees/dev.txt": "(3 c)\n"})
+    put(folder, {"trees/test.txt": "(4 d)\n"})
     made = trees({"trees": folder})
     assert made == {"sst/train.txt": "(1 a)\n(2 b)\n", "sst/dev.txt": "(3 c)\n", "sst/test.txt": "(4 d)\n"}
 
@@ -89,8 +80,8 @@ def test_sst_takes_the_official_training_trees_alone(tmp_path, monkeypatch):
 def snli_sources(folder: Path, train: str) -> dict[str, Path]:
     for split, premise in (("dev", "A crow sits ."), ("test", "A mason 's hat .")):
         columns = {"labels": "neutral\n", "s1": f"{premise} \n", "s2": "It waits .\n"}
-        write(folder, {f"dataset/eSNLI/{name}.{split}": text for name, text in columns.items()})
-    write(folder, {"data/snli/train.csv": train, "data/snli/test.csv": "3\t3\tA  lamp.\tIt is.\n"})
+        put(folder, {f"dataset/eSNLI/{name}.{split}": text for name, text in columns.items()})
+    put(folder, {"data/snli/train.csv": train, "data/snli/test.csv": "3\t3\tA  lamp.\tIt is.\n"})
     return {"splits": folder, "subset": folder}
 
 
@@ -112,7 +103,7 @@ def test_litbank_orders_brackets_and_splits_by_the_alphabet(tmp_path):
     for novel in "abcdefghij":
         body = "".join(table(f"{novel}_brat 0 {i} {word} {'_ ' * 8}{cell}\n") for i, (word, cell) in enumerate(rows))
         text = f"#begin document ({novel}_brat); part 0\n{body}\n#end document\n"
-        write(tmp_path, {f"coref/conll/{novel}_brat.conll": text})
+        put(tmp_path, {f"coref/conll/{novel}_brat.conll": text})
     made = litbank({"litbank": tmp_path})
     assert [text.count("#begin") for text in made.values()] == [8, 1, 1]
     lines = made["coref_litbank/dev.conll"].splitlines()
@@ -125,7 +116,7 @@ def test_litbank_orders_brackets_and_splits_by_the_alphabet(tmp_path):
 
 def test_litbank_names_the_line_of_a_wrong_bracket(tmp_path):
     text = "#begin document (a_brat); part 0\n" + table("a_brat 0 0 Ann _ _ _ _ _ _ _ _ 3)\n")
-    write(tmp_path, {"coref/conll/a_brat.conll": text})
+    put(tmp_path, {"coref/conll/a_brat.conll": text})
     with refuses(r"a_brat.conll:2: .*not open"):
         litbank({"litbank": tmp_path})
 
@@ -146,9 +137,9 @@ WORDS = "# text\n1 Ann x\n2 took x\n3 off x\n3.1 ghost x\n4 leaving x\n\n1 Oh x\
 def test_propbank_gets_its_words_and_leaves_out_what_does_not_match(tmp_path):
     bank, ud = tmp_path / "bank", tmp_path / "ud"
     for split in ("train", "dev", "test"):
-        write(bank, {f"docs/evaluation/ewt.{split}.txt": f"web/00/{split}.xml\nweb/00/none.xml\n"})
-        write(bank, {f"data/google/ewt/web/00/{split}.xml.gold_skel": SKELETON})
-        write(ud, {f"not-to-release/sources/web/{split}.xml.conllu": table(WORDS)})
+        put(bank, {f"docs/evaluation/ewt.{split}.txt": f"web/00/{split}.xml\nweb/00/none.xml\n"})
+        put(bank, {f"data/google/ewt/web/00/{split}.xml.gold_skel": SKELETON})
+        put(ud, {f"not-to-release/sources/web/{split}.xml.conllu": table(WORDS)})
     text = propbank({"propbank": bank, "ud": ud})["srl_ewt/dev.conll"].splitlines()
     name = "google/ewt/web/00/dev"
     assert text[0] == f"#begin document ({name}); part 000"
@@ -158,10 +149,10 @@ def test_propbank_gets_its_words_and_leaves_out_what_does_not_match(tmp_path):
 
 
 def test_ud_joins_train_in_the_order_of_its_list(tmp_path):
-    write(tmp_path, {"not-to-release/file-lists/files.train": "b/2.conllu\na/1.conllu\n"})
-    write(tmp_path, {"not-to-release/sources/a/1.conllu": "1\n\n"})
-    write(tmp_path, {"not-to-release/sources/b/2.conllu": "2\n\n"})
-    write(tmp_path, {f"en_ewt-ud-{split}.conllu": split for split in ("dev", "test")})
+    put(tmp_path, {"not-to-release/file-lists/files.train": "b/2.conllu\na/1.conllu\n"})
+    put(tmp_path, {"not-to-release/sources/a/1.conllu": "1\n\n"})
+    put(tmp_path, {"not-to-release/sources/b/2.conllu": "2\n\n"})
+    put(tmp_path, {f"en_ewt-ud-{split}.conllu": split for split in ("dev", "test")})
     made = ewt({"ud": tmp_path})
     assert list(made.values()) == ["2\n\n1\n\n", "dev", "test"]
 
@@ -175,7 +166,7 @@ def test_semcor_splits_expressions_and_drops_senses_that_wordnet_lacks(tmp_path)
     ]
     text = "<context>\n<s snum=1>\n" + "\n".join(elements) + "\n</s>\n</context>\n"
     for part in ("brown1", "brown2", "brownv"):
-        write(tmp_path, {f"data/semcor3.0/{part}/tagfiles/br-a01": text})
+        put(tmp_path, {f"data/semcor3.0/{part}/tagfiles/br-a01": text})
     made = semcor({"semcor": tmp_path})["wsd_semcor/train.tsv.xz"]
     assert [line for line in made.splitlines() if line.startswith("#")] == [
         f"# doc = {part}/br-a01" for part in ("brown1", "brown2", "brownv")

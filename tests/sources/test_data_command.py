@@ -13,11 +13,12 @@ import pytest
 from elmo_bench.commands.train import Data
 from elmo_bench.configuration import composing
 from elmo_bench.configuration.composing import RESOLVERS, compose
-from elmo_bench.identity.missing import check_files
+from elmo_bench.records.missing import check_files
 from elmo_bench.sources import make, pages
 from elmo_bench.sources.fetch import content_digest, unpack
 from elmo_bench.sources.pages import DataSet, Given, Source
 from elmo_bench.system import places
+from elmo_bench.system.storage.hashing import sha256
 from tests.drill.documents import zipped
 from tests.fakes import cases, for_each, refuses
 from tests.faulty_server import serving
@@ -47,14 +48,17 @@ def tar_gz(members: dict[str, bytes], top: str = f"bank-{COMMIT}/", link: str | 
 @pytest.fixture
 def page(tmp_path) -> DataSet:
     """A data set that copies one file of an archive."""
-    kept = tmp_path / "kept"
-    kept.mkdir()
+    (kept := tmp_path / "kept").mkdir()
     (kept / "a.txt").write_bytes(TEXT)
-    source = Source(repository="me/bank", commit=COMMIT, members=["*.txt"], sha256=content_digest(kept, ["*.txt"]))
-    copied = {"bank/a.txt.xz": "bank/a.txt"}
+    return bank(kept, "bank/a.txt.xz")
+
+
+def bank(folder: Path, name: str, members: str = "*.txt") -> DataSet:
+    """A data set that is a.txt of an archive, as it lies in a folder, packed under a name."""
+    source = Source(repository="me/bank", commit=COMMIT, members=[members], sha256=content_digest(folder, [members]))
     return DataSet(
-        title="A bank", scales=["open"], tasks=["ner"], licence="CC0", sources={"bank": source}, copy=copied,
-        files={"bank/a.txt.xz": digest(TEXT)},
+        title="A bank", scales=["open"], tasks=["ner"], licence="CC0", sources={"bank": source},
+        copy={name: "bank/a.txt"}, files={name: sha256(folder / "a.txt")},
     )  # fmt: skip
 
 

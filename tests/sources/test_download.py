@@ -4,6 +4,7 @@ import hashlib
 import io
 import random
 import socket
+from collections.abc import Callable
 
 import pytest
 import requests
@@ -30,13 +31,23 @@ def server():
         yield faulty
 
 
+@pytest.fixture
+def fetch(server, tmp_path):
+    """Fetches the file of the server with a fault; returns its content."""
+
+    def run(fault: str, limit: int = LIMIT, accept: Callable = accept) -> bytes:
+        download(f"{server.address}/{fault}/a.bin", tmp_path / "a.bin", limit, accept, QUICK)
+        return (tmp_path / "a.bin").read_bytes()
+
+    return run
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "fault", "good redirect slow norange cut cut-once stall stall-once busy-once refuse cut-norange-once".split()
 )
-def test_what_can_be_fetched_is_whole(server, tmp_path, fault):
-    download(f"{server.address}/{fault}/a.bin", tmp_path / "a.bin", LIMIT, accept, QUICK)
-    assert (tmp_path / "a.bin").read_bytes() == CONTENT
+def test_what_can_be_fetched_is_whole(fetch, tmp_path, fault):
+    assert fetch(fault) == CONTENT
     assert [path.name for path in tmp_path.iterdir()] == ["a.bin"]
 
 
@@ -50,15 +61,15 @@ def test_what_can_be_fetched_is_whole(server, tmp_path, fault):
     endless     | more than
     cut-norange | broke off|ended after
 """)
-def test_what_cannot_be_fetched_ends_in_one_line(server, tmp_path, fault, said):
+def test_what_cannot_be_fetched_ends_in_one_line(fetch, tmp_path, fault, said):
     with refuses(said):
-        download(f"{server.address}/{fault}/a.bin", tmp_path / "a.bin", LIMIT, accept, QUICK)
+        fetch(fault)
     assert [path.name for path in tmp_path.iterdir()] == (["a.bin.part"] if fault == "cut-norange" else [])
 
 
-def test_more_than_the_limit_is_refused_before_it_comes(server, tmp_path):
+def test_more_than_the_limit_is_refused_before_it_comes(fetch, tmp_path):
     with refuses("1,000 bytes"):
-        download(f"{server.address}/good/a.bin", tmp_path / "a.bin", 1000, accept, QUICK)
+        fetch("good", 1000)
     assert list(tmp_path.iterdir()) == [] or (tmp_path / "a.bin.part").stat().st_size == 0
 
 
@@ -85,14 +96,13 @@ def test_no_server_ends_in_one_line(tmp_path):
 
 @for_each("fault", "good norange refuse lie-once")
 @pytest.mark.parametrize("before", [CONTENT[:100_000], b"of another version", CONTENT, CONTENT + b"more"])
-def test_what_an_earlier_command_left_is_gone_on_with_or_thrown_away(server, tmp_path, fault, before):
+def test_what_an_earlier_command_left_is_gone_on_with_or_thrown_away(server, fetch, tmp_path, fault, before):
     server.asked.clear()
     (tmp_path / "a.bin.part").write_bytes(before)
-    download(f"{server.address}/{fault}/a.bin", tmp_path / "a.bin", LIMIT, accept, QUICK)
-    assert (tmp_path / "a.bin").read_bytes() == CONTENT
+    assert fetch(fault) == CONTENT
 
 
-def test_the_rest_alone_is_fetched_again(server, tmp_path):
+def test_the_rest_alone_is_fetched_again(fetch, tmp_path):
     received = []
     (tmp_path / "a.bin.part").write_bytes(CONTENT[:-10])
 
@@ -100,7 +110,7 @@ def test_the_rest_alone_is_fetched_again(server, tmp_path):
         received.append(path.stat().st_size)
         return accept(path)
 
-    download(f"{server.address}/good/a.bin", tmp_path / "a.bin", LIMIT, noted, QUICK)
+    fetch("good", accept=noted)
     assert received == [len(CONTENT)]
 
 

@@ -1,6 +1,7 @@
 """Whole trainings on a device: the same tests on a CPU and, where there is one, on a GPU."""
 
 import csv
+import json
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
@@ -14,10 +15,10 @@ from elmo_bench.speed.measuring import read_sentences
 from tests.fakes import for_each
 
 PLACES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
-OPTIONS = {
-    "lstm": {"dim": 16, "projection_dim": 8, "n_layers": 2, "cell_clip": 3, "proj_clip": 3},
-    "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 4], [2, 8]], "max_characters_per_token": 50},
-}
+OPTIONS = json.loads("""
+{"lstm": {"dim": 16, "projection_dim": 8, "n_layers": 2, "cell_clip": 3, "proj_clip": 3},
+ "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 4], [2, 8]], "max_characters_per_token": 50}}
+""")
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_tf32")]
 

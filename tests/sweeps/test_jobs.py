@@ -9,8 +9,8 @@ import time
 import pytest
 
 from elmo_bench.sweeps.local import Job, run_jobs
+from elmo_bench.system.console import LINES, tell
 from elmo_bench.system.errors import Interrupted, UserError
-from elmo_bench.system.terminal.streams import LINES, tell
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,8 @@ import pytest
 from elmo_bench.commands.run import Sweep
 from elmo_bench.commands.train import Train
 from elmo_bench.configuration import composing, pages
-from elmo_bench.identity.settings import Identity
 from elmo_bench.records import store
+from elmo_bench.records.settings import Identity
 from elmo_bench.records.times import expected
 from elmo_bench.sweeps import local
 from elmo_bench.sweeps.plan import Plan, plan
@@ -84,7 +84,7 @@ def planned(toy, *changes: str, seeds: int = 1, run: bool = True) -> Plan:
 
 def test_points_that_differ_in_their_seed_are_composed_once(toy, monkeypatch):
     """The ids are those of every point composed by itself, also where a file has the seed in another value."""
-    points = [each.point for each in planned(toy, seeds=4).runs]
+    points = planned(toy, seeds=4).runs
     by_itself = [Identity(composing.run_config(point.overrides)).run for point in points]
     composed, compose = [], composing.compose
     monkeypatch.setattr("elmo_bench.sweeps.plan.compose", lambda *given: composed.append(given) or compose(*given))
@@ -265,13 +265,15 @@ def test_one_run_with_elmo_starts_then_those_without(toy):
     """)
 
 
-def test_a_run_that_cannot_be_is_no_failure(toy, monkeypatch):
+def test_a_run_that_cannot_be_is_no_failure(toy, monkeypatch, capsys):
     wrong = UserError("fraction=0.1: fewer than a batch of 8"), UserError("no disk")
     monkeypatch.setattr(local, "run_jobs", ending(*wrong))
     made = planned(toy)
     local.run_missing(made)
     assert (len(made.impossible), len(made.failed)) == (1, 1)
-    assert made.line().startswith("places: 0 of 1 runs are recorded, 1 failed; to go on: ")
+    with refuses("no disk"):
+        made.end()
+    assert "\nplaces: 0 of 1 runs are recorded, 1 failed; to go on: " in capsys.readouterr().out
 
 
 def test_a_share_that_a_recorded_run_shows_to_be_less_than_a_batch_is_not_tried_again(toy, sweep):

@@ -19,10 +19,10 @@ from elmo_bench.commands.bilm import Vocabulary
 from elmo_bench.commands.compare import Report
 from elmo_bench.commands.use import Embed
 from elmo_bench.layers.cache import ActivationCache
+from elmo_bench.system import console
 from elmo_bench.system.storage import disk
 from elmo_bench.system.storage.files import replacing, write_text
 from elmo_bench.system.storage.locks import held
-from elmo_bench.system.terminal import console
 from tests import tiny_bilm
 from tests.bilm.pretraining.test_pretraining_runs import inside, place
 from tests.conftest import ROOT
@@ -211,7 +211,7 @@ def test_a_pretraining_on_a_full_disk_goes_on_when_there_is_room(place):
     shutil.rmtree(place / "cache")
     for size in (20, 3000, 25_000):  # the log, the checkpoint, the softmax
         with small_files(size):
-            code, said = inside(place, *small)
+            code, _, said = inside(place, *small)
         assert code == 2, said
         assert "no space left" in said
         assert "Traceback" not in said

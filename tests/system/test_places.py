@@ -9,9 +9,8 @@ import pytest
 from elmo_bench.commands.compare import Report
 from elmo_bench.configuration import composing
 from elmo_bench.running.launch import train
-from elmo_bench.system import places
+from elmo_bench.system import console, places
 from elmo_bench.system.storage import outputs
-from elmo_bench.system.terminal import console
 from tests.fakes import refuses
 
 PLACES = {

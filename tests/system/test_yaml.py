@@ -7,9 +7,8 @@ from omegaconf import OmegaConf
 
 from elmo_bench.bilm.untrained import UntrainedBilm
 from elmo_bench.configuration import composing
-from elmo_bench.system import places
+from elmo_bench.system import console, places
 from elmo_bench.system.storage import yaml_text
-from elmo_bench.system.terminal import console
 from tests.fakes import refuses, table
 
 NINE = ",".join(9 * ["*{}"])
@@ -32,7 +31,7 @@ WRONG = table(r"""
 LARGE = [
     (BOMB, ":6: not readable YAML (more than 20,000 values, with aliases expanded)"),
     ("a: " + 300 * "[", ":1: not readable YAML (nested more than 40 deep)"),
-    ("".join(f"{depth * ' '}a:\n" for depth in range(300)), ":40: not readable YAML (nested more than 40 deep)"),
+    ("".join(f"{depth * ' '}a:\n" for depth in range(300)), ":41: not readable YAML (nested more than 40 deep)"),
     ("a: " + 5000 * "9", f":1: not readable YAML ({40 * '9'} is no int that can be read)"),
     ("a: 0x" + 99 * "f", f":1: not readable YAML (0x{38 * 'f'} is no int that can be read)"),
     ("a: é".encode("latin-1"), ":1: not UTF-8"),

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from elmo_bench.metrics.accuracy import Accuracy
-from elmo_bench.metrics.items import Items, Tally, smallest
+from elmo_bench.metrics.examples import Items, smallest
+from elmo_bench.metrics.items import Tally
 from tasks.coref.metric import CorefMetric
 from tasks.ner.metric import NerMetric
 from tasks.snli.metric import SnliMetric
@@ -65,6 +66,10 @@ def test_sums_are_rounded_once():
     assert all(type(value) is float for value in items.totals().values())
 
 
+def places(items: Items) -> tuple[list[int], list[int], tuple[str, ...]]:
+    return items.rows.tolist(), items.clusters.tolist(), items.names
+
+
 def test_items_are_put_in_the_order_of_the_rows():
     tally = Tally("x")
     for prediction, row in tally.pairs([10, 20, 30], [("b", 1), ("c", 2), ("a", 1)]):
@@ -72,10 +77,10 @@ def test_items_are_put_in_the_order_of_the_rows():
         for i in range(number):
             tally.add(prediction + i, cluster=name)
     items = tally.items()
-    assert (items.rows.tolist(), items.clusters.tolist(), items.names) == ([0, 1, 1, 2], [0, 1, 1, 2], ("b", "c", "a"))
+    assert places(items) == ([0, 1, 1, 2], [0, 1, 1, 2], ("b", "c", "a"))
     items = items.in_row_order(numbers(1, 2, 0))  # row 1 of the split came first, row 0 last
     assert items.statistics["x"].tolist() == [30, 10, 20, 21]
-    assert (items.rows.tolist(), items.clusters.tolist(), items.names) == ([0, 1, 2, 2], [0, 1, 2, 2], ("a", "b", "c"))
+    assert places(items) == ([0, 1, 2, 2], [0, 1, 2, 2], ("a", "b", "c"))
 
 
 @cases("""
@@ -136,7 +141,7 @@ def test_what_each_metric_counts_of_an_item(case):
     items = metric.items()
     for name, values in statistics.items():
         assert items.statistics[name].tolist() == pytest.approx(values)
-    assert (items.rows.tolist(), items.clusters.tolist(), items.names) == ([0, 1, 2], clusters, tuple(names))
+    assert places(items) == ([0, 1, 2], clusters, tuple(names))
 
 
 @pytest.mark.parametrize("case", CASES)

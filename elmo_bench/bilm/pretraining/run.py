@@ -151,12 +151,8 @@ def _below(value: Any, root: Path) -> Any:
     """A path below `root`, or that of the current folder where only this one exists; also of each of a list."""
     if not isinstance(value, str):
         return tuple(_below(each, root) for each in value)
-    return os.path.abspath(value) if _there(value) and not _there(str(root / value)) else value
-
-
-def _there(path: str) -> bool:
-    """Whether there is such a file or folder, or one of such a pattern."""
-    return os.path.exists(path) or bool(glob(path))
+    here, below = (os.path.exists(path) or glob(path) for path in (value, str(root / value)))  # or one of a pattern
+    return os.path.abspath(value) if here and not below else value
 
 
 def is_of(card: dict[str, Any], recipe: Recipe, root: Path) -> bool:

@@ -26,7 +26,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from torch import nn
 
 from elmo_bench.bilm.card import read_card
-from elmo_bench.bilm.corpus import Corpus, sources
+from elmo_bench.bilm.corpus import Corpus, most_frequent, sources
 from elmo_bench.bilm.lm import (
     BidirectionalLM,
     Chunk,
@@ -48,13 +48,13 @@ from elmo_bench.bilm.pretraining.step import Batcher, UpdateInput
 from elmo_bench.bilm.weights import stored_dtype
 from elmo_bench.nn.numerics import Fault, Watch, all_finite, bfloat16_pays
 from elmo_bench.nn.packing import ahead, pinned
+from elmo_bench.system.console import tell
 from elmo_bench.system.errors import UserError, explained
 from elmo_bench.system.machine import keep_freed_memory
 from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.disk import writing
 from elmo_bench.system.storage.files import others, replacing, write_bytes
 from elmo_bench.system.storage.integrity import load_checkpoint
-from elmo_bench.system.terminal.streams import tell
 from elmo_bench.text.vocabulary import coverage
 
 
@@ -229,7 +229,7 @@ class Trainer:
         if recipe.parent is not None and has_softmax(folder := (self.root / recipe.parent[1]).parent):
             return self._covering(softmax_files(folder)[1])
         if recipe.words is None:
-            return self.corpus.vocabulary(recipe.vocabulary)
+            return most_frequent(self.corpus.counts, recipe.vocabulary)
         return self.corpus.by_frequency(self._covering(self.root / recipe.words, recipe.vocabulary))
 
     def _covering(self, path: Path, size: int | None = None) -> list[str]:

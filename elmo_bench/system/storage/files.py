@@ -8,7 +8,6 @@ import glob
 import gzip
 import io
 import lzma
-import math
 import os
 import secrets
 import shutil
@@ -25,6 +24,7 @@ from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.disk import writing
 
 BUFFER = 1 << 20  # bytes read at once
+ALONE = fcntl.LOCK_EX | fcntl.LOCK_NB  # a lock that is not waited for
 # By the ending of a packed file, behind that of its content; all take a path and "rb".
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 # What reading a damaged file raises; NotImplementedError and RuntimeError are zipfile's, of what it cannot unpack.
@@ -32,18 +32,16 @@ UNREADABLE = (OSError, EOFError, MemoryError, lzma.LZMAError, zlib.error, zipfil
               RuntimeError)  # fmt: skip
 
 
-class _Content(io.RawIOBase):
-    """The bytes of an open file, unpacked; whatever fails in reading them is a `UserError`.
+class _Unpacked(io.RawIOBase):
+    """The content of a packed file, whose size bounds it; whatever fails in reading it is a `UserError`.
 
     Args:
-        source: an open file, perhaps of a packed format; closed with this one.
+        source: the open content; closed with this one.
         path: of the file.
-        packed: whether the size of the file bounds that of its content.
     """
 
-    def __init__(self, source: IO[bytes], path: Path, packed: bool):
-        self.source, self.path = source, path
-        self.left = limits.unpacked(os.path.getsize(path)) if packed else math.inf
+    def __init__(self, source: IO[bytes], path: Path):
+        self.source, self.path, self.left = source, path, limits.unpacked(os.path.getsize(path))
 
     def readable(self) -> bool:
         return True
@@ -74,18 +72,18 @@ def _readable(path: Path) -> Iterator[None]:
 def open_bytes(path: StrPath) -> io.BufferedReader:
     """The bytes of a regular file, unpacked by its name's ending, within the limits of `limits`."""
     path = Path(path)
-    check(path)
+    limits.regular(path, missing=False)
     with _readable(path):
-        opener = OPENERS.get(path.suffix)
-        source = open(path, "rb") if opener is None else opener(path, "rb")  # noqa: SIM115
-        return io.BufferedReader(_Content(source, path, opener is not None), BUFFER)
+        if opener := OPENERS.get(path.suffix):
+            return io.BufferedReader(_Unpacked(opener(path, "rb"), path), BUFFER)
+        return io.BufferedReader(io.FileIO(path), BUFFER)
 
 
 @contextmanager
 def open_member(path: StrPath, choose: Callable[[list[str]], str | None]) -> Iterator[IO[bytes] | None]:
     """The bytes of one file in a .zip archive, within the same limits; None if `choose` takes none of their names."""
     path = Path(path)
-    check(path)
+    limits.regular(path, missing=False)
     with _readable(path):
         archive = zipfile.ZipFile(path)
     with archive:
@@ -94,16 +92,9 @@ def open_member(path: StrPath, choose: Callable[[list[str]], str | None]) -> Ite
             yield None
             return
         with _readable(path):
-            member = io.BufferedReader(_Content(archive.open(name), path, packed=True), BUFFER)
+            member = io.BufferedReader(_Unpacked(archive.open(name), path), BUFFER)
         with member:
             yield member
-
-
-def check(path: StrPath) -> None:
-    """Refuses anything but an existing regular file."""
-    limits.regular(path)
-    if not Path(path).is_file():
-        raise UserError("no such file; check the path", path)
 
 
 def below(folder: Path) -> list[Path]:
@@ -149,11 +140,6 @@ def plain(path: Path) -> Path:
 def ending(path: StrPath) -> str:
     """The last ending of a file's name in lower case, without that of its packing."""
     return plain(Path(path)).suffix.lower()
-
-
-def first_line(path: StrPath) -> str:
-    """The first line of a text file, which may be all of it, as in JSON."""
-    return read_text(path, line=True)
 
 
 def numbered_lines(path: StrPath) -> Iterator[tuple[int, str]]:
@@ -207,10 +193,12 @@ def replacement(path: StrPath) -> Iterator[Path]:
         mode = stat.S_IMODE(beside.stat().st_mode)
         yield beside
         beside.chmod(mode)  # a library may have put a file of its own there
-        _sync(beside)
+        # Without these two, the file may be empty, or have its old name, after a power failure.
+        with _opened(beside) as content:
+            os.fsync(content)
         os.replace(beside, path)
-        with suppress(PermissionError):  # of a folder that may be written to, but not read
-            _sync(path.parent)
+        with suppress(PermissionError), _opened(path.parent) as names:  # may be written to, but not read
+            os.fsync(names)
 
 
 @contextmanager
@@ -221,8 +209,9 @@ def partial(path: Path, folder: bool = False) -> Iterator[Path]:
     is made of it may be trusted (`others`).
     """
     for other in path.parent.glob(f".{glob.escape(path.name)}~????????.partial"):
-        with suppress(OSError), _locked(other):
-            _remove(other)
+        with suppress(OSError), _opened(other) as left:
+            fcntl.flock(left, ALONE)
+            shutil.rmtree(other) if other.is_dir() else other.unlink()
     with ExitStack() as held:
         own = None
         while own is None or not own.exists():  # another process may have removed it before it was locked
@@ -232,28 +221,22 @@ def partial(path: Path, folder: bool = False) -> Iterator[Path]:
             else:
                 os.close(os.open(own, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
             with suppress(OSError):  # not every disk has locks
-                held.enter_context(_locked(own))
-        held.callback(_remove, own)
-        yield own
+                fcntl.flock(held.enter_context(_opened(own)), ALONE)
+        try:
+            yield own
+        finally:
+            with suppress(OSError):
+                shutil.rmtree(own) if folder else own.unlink()
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Raises `OSError` where another process holds the lock, or where a link leads elsewhere."""
+def _opened(path: Path) -> Iterator[int]:
+    """The descriptor of a file or folder; an `OSError` where a link leads elsewhere."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe would be waited for
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with suppress(OSError):
-            path.unlink()
 
 
 @contextmanager
@@ -267,25 +250,13 @@ def write_bytes(path: Path, content: bytes | memoryview) -> None:
     """Writes a file atomically, as `replacement` does; its folder is made if necessary."""
     with writing(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path, "wb") as file:
-        file.write(content)
+    with replacement(path) as beside:
+        beside.write_bytes(content)
 
 
 def write_text(path: Path, text: str) -> None:
     """Writes a UTF-8 text file as `write_bytes` does."""
     write_bytes(path, text.encode())
-
-
-def _sync(path: Path) -> None:
-    """Waits until the content of a file, or the names in a folder, are on the disk.
-
-    A renamed file may otherwise be empty, or have its old name, after a power failure.
-    """
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # Whether somebody else could have written a file that this project makes again, with checksums that match.

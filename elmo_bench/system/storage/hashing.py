@@ -11,7 +11,7 @@ from typing import Any
 
 from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.storage import json_text, limits
-from elmo_bench.system.storage.files import below, check, distinct, open_bytes, open_member, plain, private, replacing
+from elmo_bench.system.storage.files import below, distinct, open_bytes, open_member, plain, private, replacing
 
 MEMORY = "digests.json"  # in the cache: digests of large files
 REMEMBERED = 1 << 20  # bytes; only the digests of larger files are stored
@@ -46,7 +46,7 @@ def content_sha256(path: StrPath, memory: Path | None = None) -> str:
         for file in distinct(below(path)):
             digests[plain(file).relative_to(path).as_posix()] = content_sha256(file, memory)
         return fingerprint(digests, digits=64)
-    check(path)
+    limits.regular(path, missing=False)
     stat = path.stat()
     state = stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
     return _remembered(os.path.abspath(path), state, None if stat.st_size < REMEMBERED else memory)

@@ -6,11 +6,11 @@ writer writes NaN.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
 from collections import Counter
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +112,7 @@ def sealed(text: str) -> str:
     """The text of a JSON object, a key a line, with one more key: the sha256 of the text without it."""
     _, _, indented = text.partition("\n")
     indent = indented[: len(indented) - len(indented.lstrip(" "))]
-    return text.removesuffix("\n}\n") + f',\n{indent}"{CHECKSUM}": "{_digest(text)}"\n}}\n'
+    return text.removesuffix("\n}\n") + f',\n{indent}"{CHECKSUM}": "{sha256(text.encode()).hexdigest()}"\n}}\n'
 
 
 def read_sealed(path: Path, what: str, remedy: str, always: bool = False) -> dict[str, Any]:
@@ -136,10 +136,6 @@ def read_sealed(path: Path, what: str, remedy: str, always: bool = False) -> dic
     recorded, without = content.pop(CHECKSUM, None), re.sub(rf',\n *"{CHECKSUM}": "\w*"\n}}\n\Z', "\n}\n", text)
     if recorded is None and always:
         raise UserError(f"not a {what}: it has no {CHECKSUM}; {remedy}", path)
-    if (recorded is not None or FILES in content) and recorded != _digest(without):
+    if (recorded is not None or FILES in content) and recorded != sha256(without.encode()).hexdigest():
         raise UserError(f"damaged or changed since it was written: not the {what} of its checksum; {remedy}", path)
     return content
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -23,14 +23,19 @@ DIGITS = 20  # of a whole number: those of the largest one of 64 bits
 CLUSTERS = 5_000  # of coreference in one document: their alignment takes a matrix of all pairs
 
 
-def regular(path: StrPath) -> None:
-    """Refuses what exists and is no regular file: a folder has no content, and a pipe or a device may have no end."""
+def regular(path: StrPath, missing: bool = True) -> None:
+    """Refuses what exists and is no regular file: a folder has no content, and a pipe or a device may have no end.
+
+    Args:
+        path: of the file.
+        missing: whether a path where nothing is passes.
+    """
     path = Path(path)
     try:
-        if path.is_file() or not (path.exists() or path.is_symlink()):
+        if path.is_file() or (missing and not path.is_symlink() and not path.exists()):
             return
         if not path.exists():
-            raise UserError(absent(path), path)
+            raise UserError(absent(path) if path.is_symlink() else "no such file; check the path", path)
     except OSError as error:  # a name that is too long, a folder that may not be entered
         raise UserError(f"cannot be read: {error.strerror}", path) from None
     what = "a folder" if path.is_dir() else "a pipe, a device or a socket; save what it gives as a file first"

@@ -43,6 +43,8 @@ class Loader(*(parser for parser in PARSERS if not issubclass(BASE, parser)), BA
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.peek_event()
+        if self._depth > limits.LEVELS:  # before the composer, which recurs, goes down
+            raise ComposerError(None, None, f"nested more than {limits.LEVELS} deep", event.start_mark)
         self._depth += 1
         node = super().compose_node(parent, index)
         self._depth -= 1
@@ -58,12 +60,6 @@ class Loader(*(parser for parser in PARSERS if not issubclass(BASE, parser)), BA
             problem = f"more than {limits.NODES:,} values, with aliases expanded"
             raise ComposerError(None, None, problem, event.start_mark)
         return node
-
-    def check_event(self, *choices: Any) -> bool:
-        """Called before each node: the nesting is bounded before the composer, which recurs, goes down."""
-        if self._depth > limits.LEVELS:
-            raise ComposerError(None, None, f"nested more than {limits.LEVELS} deep", self.peek_event().start_mark)
-        return super().check_event(*choices)
 
     def construct_object(self, node: Any, deep: bool = False) -> Any:
         try:

@@ -13,7 +13,7 @@ from elmo_bench.running.build import build
 from elmo_bench.running.data import Data
 from tasks.coref.metric import CorefMetric
 from tasks.coref.reader import CorefReader
-from tests.fakes import FakeBiLM, cases, refuses
+from tests.fakes import FakeBiLM, cases, refuses, splits_in
 
 SENTENCES = [  # speaker, words, clusters
     ("ann", "the old cook of Pell", "(0 - - - (1)|0)"),
@@ -36,9 +36,7 @@ def reader(tmp_path):
     """A reader of three written splits, the same text unless given."""
 
     def make(train=None, dev=None, **changes):
-        for split, text in (("train", train), ("dev", dev), ("test", None)):
-            (tmp_path / f"{split}.conll").write_text(text or column_file())
-        data = {split: str(tmp_path / f"{split}.conll") for split in ("train", "dev", "test")}
+        data = splits_in(tmp_path, [text or column_file() for text in (train, dev, None)], ".conll")
         options: dict[str, Any] = {"min_count": 1, "char_min_count": 1} | changes
         return CorefReader(data, **options)
 

@@ -9,7 +9,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, Sequence, Value
 
 from elmo_bench.text import hub
 from tasks.ner.reader import NerReader
-from tests.fakes import at, refuses
+from tests.fakes import at, refuses, splits_in
 
 TRAIN = "Ida\tB-PER\nBell\tI-PER\nsings\tO\nin\tO\nRoma\tB-LOC\n\nroma\tB-LOC\nsings\tO\n\n"
 DEV = "Bell\tB-PER\nleft\tO\n"
@@ -19,9 +19,7 @@ TEST = "Acme\tB-ORG\n"
 @pytest.fixture
 def data(tmp_path):
     def write(train: str = TRAIN, dev: str = DEV, test: str = TEST, **more) -> dict:
-        for name, text in (("train", train), ("dev", dev), ("test", test)):
-            (tmp_path / name).write_text(text)
-        return {"folder": str(tmp_path), "train": "train", "dev": "dev", "test": "test", **more}
+        return splits_in(tmp_path, (train, dev, test)) | more
 
     return write
 
@@ -86,7 +84,7 @@ def test_a_type_that_train_lacks_is_kept_in_the_row_and_o_in_the_loss(data):
 
 
 def test_a_row_of_raw_text_has_no_gold(data):
-    """What its words and their places are, test_field_inputs.py says of all tasks."""
+    """What its words and their places are, test_official_files.py says of all tasks."""
     reader = NerReader(data())
     reader.load()
     row = reader.from_text(tokens=["Ida", "Bell"], id=7)

@@ -8,7 +8,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
 from tasks.snli.pairs import LABELS, labels, read_pairs
 from tasks.snli.reader import SnliReader, tokenize
-from tests.fakes import at, cases, refuses
+from tests.fakes import at, cases, refuses, splits_in
 
 PAIRS = [
     ("entailment", "A stoker's cat isn't in the well-lit room.", "An animal is elsewhere."),
@@ -30,9 +30,7 @@ def jsonl(pairs=PAIRS) -> str:
 @pytest.fixture
 def data(tmp_path):
     def write(train: str = "", dev: str = "", test: str = "", suffix: str = ".tsv") -> dict:
-        for name, text in (("train", train), ("dev", dev), ("test", test)):
-            (tmp_path / f"{name}{suffix}").write_text(text or tsv())
-        return {"folder": str(tmp_path), **{name: f"{name}{suffix}" for name in ("train", "dev", "test")}}
+        return splits_in(tmp_path, [text or tsv() for text in (train, dev, test)], suffix)
 
     return write
 

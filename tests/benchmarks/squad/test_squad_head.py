@@ -11,11 +11,7 @@ from elmo_bench.nn.encoders import BiGRU
 from elmo_bench.task import Batch, Embedded
 from tasks.squad.head import SquadHead, SquadScores, best_spans, log_probabilities
 from tasks.squad.reader import SquadReader
-from tests.fakes import embedded, for_each
-
-
-def masks(*lengths: int, extra: int = 0) -> Tensor:
-    return torch.arange(max(lengths) + extra) < torch.tensor(lengths).unsqueeze(1)
+from tests.fakes import embedded, for_each, masks
 
 
 def similarity(layer, x: Tensor, y: Tensor) -> float:

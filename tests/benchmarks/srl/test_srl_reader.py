@@ -7,7 +7,7 @@ import torch
 
 from elmo_bench.task import Row
 from tasks.srl.reader import SrlReader
-from tests.fakes import refuses, table
+from tests.fakes import refuses, splits_in, table
 
 ROWS = """\
 #begin document (nw/made/00/made_{n}); part 000
@@ -30,10 +30,10 @@ x 0 1 sings VBZ * sing 01 - - * (V*) -
 @pytest.fixture
 def data(tmp_path):
     def write(**changes: tuple[str, str]) -> dict[str, str]:
-        for n, split in enumerate(("train", "dev", "test")):
-            text = ROWS.replace("{n}", str(n))
-            (tmp_path / f"{split}.conll").write_text(text.replace(*changes[split]) if split in changes else text)
-        return {"folder": str(tmp_path), **{split: f"{split}.conll" for split in ("train", "dev", "test")}}
+        kept = [changes.get(split, ("", "")) for split in ("train", "dev", "test")]
+        return splits_in(
+            tmp_path, [ROWS.replace("{n}", str(n)).replace(*each) for n, each in enumerate(kept)], ".conll"
+        )
 
     return write
 

@@ -9,7 +9,7 @@ from elmo_bench.configuration import composing
 from elmo_bench.nn.feedforward import MaxoutLayers, ReluLayers
 from elmo_bench.task import Batch, Embedded
 from tasks.sst5.head import Sst5Head, biattend
-from tests.fakes import cases, refuses
+from tests.fakes import cases, masks, refuses
 
 LENGTHS, D, E = [5, 2, 1, 4], 6, 3
 RELU = partial(ReluLayers, sizes=[9, 8], dropout=[0.2, 0.3])
@@ -21,7 +21,7 @@ def batch(labels=(0, 4, 2, 3)) -> Batch:
 
 def embedded(elmo: bool, padding: float = 0.0) -> dict[str, Embedded]:
     torch.manual_seed(1)
-    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS).unsqueeze(1)
+    mask = masks(*LENGTHS)
     x, second = torch.randn(*mask.shape, D), torch.randn(*mask.shape, E)
     x, second = (v.masked_fill(~mask.unsqueeze(2), padding) for v in (x, second))
     return {"tokens": Embedded(x, second if elmo else None, mask)}

@@ -8,10 +8,10 @@ import pytest
 
 from elmo_bench.bilm.card import CARD, FILES, read_card, write_card
 from elmo_bench.configuration import composing
-from elmo_bench.identity.missing import check_files
-from elmo_bench.identity.settings import Identity
 from elmo_bench.mini import MiniData
 from elmo_bench.mini.bilm import MiniBilm
+from elmo_bench.records.missing import check_files
+from elmo_bench.records.settings import Identity
 from elmo_bench.system import places
 from elmo_bench.system.storage.hashing import sha256
 from tests.damage import flipped

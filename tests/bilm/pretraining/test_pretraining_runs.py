@@ -8,6 +8,8 @@ import os
 import random
 import signal
 import socket
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from unittest.mock import Mock, call
 
@@ -18,10 +20,9 @@ from elmo_bench.commands.bilm import Pretrain
 from elmo_bench.mini import MiniData
 from elmo_bench.system.storage.integrity import load_checkpoint
 from elmo_bench.system.storage.locks import held
-from tests.bilm.pretraining.answers import answer, content, one_line, run
 from tests.command import Fork
 from tests.conftest import clean_environment
-from tests.fakes import cases, for_each, table
+from tests.fakes import answer, cases, content, for_each, one_line, table
 
 pytestmark = pytest.mark.slow
 
@@ -58,19 +59,24 @@ def unbroken(tmp_path_factory) -> Path:
 
 def arguments(place: Path, *more: str, output: str = "out") -> list[str]:
     return [
-        "pretrain", "scale=mini", f"root={place}", f"cache_root={place}/cache", *RECIPE,
+        "scale=mini", f"root={place}", f"cache_root={place}/cache", *RECIPE,
         f"output={place}/{output}", "device=cpu", "compile=false", *more,
     ]  # fmt: skip
 
 
-def forked(place: Path, *more: str) -> Fork:
+def forked(given: Sequence[str], **environment: str) -> Fork:
     """The command in a fork of this process."""
-    return Fork(lambda: run(Pretrain, arguments(place, *more)), clean_environment())
+
+    def run() -> None:
+        sys.argv = ["pretrain", *given]
+        Pretrain.main()
+
+    return Fork(run, clean_environment() | environment)
 
 
-def inside(place: Path, *more: str, output: str = "out") -> tuple[int, str]:
-    """The same to its end in this process; returns exit status and all that it says."""
-    return answer(Pretrain, arguments(place, *more, output=output))
+def inside(place: Path, *more: str, output: str = "out") -> tuple[int, str, str]:
+    """The same to its end in this process; returns exit status, stdout and stderr."""
+    return answer(Pretrain, *arguments(place, *more, output=output))
 
 
 def work(place: Path) -> Path:
@@ -93,10 +99,10 @@ def test_a_training_killed_three_times_equals_an_undisturbed_one(place, unbroken
     for mark in sorted(random.Random(5).sample(range(20, 180), 3)):
         with monkeypatch.context() as patch:
             patch.setattr(Trainer, "_step", killed_at(mark, Trainer._step))
-            assert forked(place, "every=0").finish()[0] == -signal.SIGKILL
-    code, text = inside(place)
-    assert code == 0, text
-    assert "resuming after update" in text
+            assert forked(arguments(place, "every=0")).finish()[0] == -signal.SIGKILL
+    code, _, said = inside(place)
+    assert code == 0, said
+    assert "resuming after update" in said
     assert content(place / "out") == content(unbroken / "out")
     logged, whole = ([list(row.values())[:4] for row in log(folder)] for folder in (place, unbroken))
     assert logged == whole
@@ -115,9 +121,9 @@ def killed_at(update, step):
 def test_changed_text_is_another_run_and_force_trains_anew(place):
     assert inside(place, FEW)[0] == 0
     card = json.loads((place / "out" / "card.json").read_text())
-    code, text = inside(place, FEW)
+    code, *said = inside(place, FEW)
     assert code == 0
-    assert "exists already" in text
+    assert "exists already" in "".join(said)
     first = work(place)
     saved = (first / "checkpoint.pt").stat().st_mtime_ns
     assert inside(place, FEW, "force=true")[0] == 0
@@ -170,9 +176,9 @@ def test_memory_that_runs_out_says_how_many_tokens_an_update_has(place, monkeypa
 def test_a_processor_that_is_slower_in_bfloat16_is_told(place, monkeypatch, pays):
     monkeypatch.setattr("elmo_bench.bilm.pretraining.trainer.bfloat16_pays", lambda place: pays)
     said = "this processor multiplies bfloat16 slower than float32"
-    status, output = inside(place, FEW, "recipe.bfloat16=true")
-    assert (status, said in output) == (0, not pays)
-    assert said not in inside(place, FEW)[1]
+    status, output, err = inside(place, FEW, "recipe.bfloat16=true")
+    assert (status, said in output + err) == (0, not pays)
+    assert said not in "".join(inside(place, FEW)[1:])
 
 
 @cases("""
@@ -203,7 +209,7 @@ def test_a_training_stopped_and_continued_elsewhere(place, unbroken, tmp_path):
     card = json.loads((place / "half" / "card.json").read_text())
     assert (card["updates"], card["tokens_seen"]) == (100, 2400)
     assert [row["loss"] for row in log(place)] == [row["loss"] for row in whole[:2]]
-    assert inside(place, "stop=60", output="half")[1].startswith(f"{place}/half exists already")
+    assert inside(place, "stop=60", output="half")[2].startswith(f"{place}/half exists already")
     work(place).rename(tmp_path / "first-half")
     assert inside(place, "+recipe.start=half", "recipe.warmup=1", output="both")[0] == 0
     continued = log(place)
@@ -259,17 +265,15 @@ def test_the_text_of_a_scale_is_generated_in_an_empty_cache(tmp_path, monkeypatc
         return written(folder)
 
     monkeypatch.setattr(MiniData, "make", make)
-    status, said = answer(
-        Pretrain, ["pretrain", "scale=mini", f"cache_root={tmp_path}/cache", *RECIPE, FEW, "device=cpu"]
-    )
+    status, _, said = answer(Pretrain, "scale=mini", f"cache_root={tmp_path}/cache", *RECIPE, FEW, "device=cpu")
     assert status == 0, said
     assert len(list(tmp_path.glob("cache/mini/*/bilm/card.json"))) == 1
 
 
 def test_the_word_that_was_typed_is_no_suggestion(place):
-    status, said = inside(place, "results_root=x")  # a key of other commands
+    status, _, said = inside(place, "results_root=x")  # a key of other commands
     assert (status, said.count("results_root")) == (2, 1)
-    assert "did you mean cache_root?" in inside(place, "cache_rot=x")[1]
+    assert "did you mean cache_root?" in inside(place, "cache_rot=x")[2]
 
 
 def test_two_processes_follow_the_loss_of_one_with_the_joint_batch(place, tmp_path_factory):
@@ -280,7 +284,7 @@ def test_two_processes_follow_the_loss_of_one_with_the_joint_batch(place, tmp_pa
     with socket.create_server(("127.0.0.1", 0)) as free:
         group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": "2"}
     given = arguments(place, FEW, output="two")
-    both = [Fork(lambda: run(Pretrain, given), clean_environment() | group | {"RANK": rank}) for rank in "01"]
+    both = [forked(given, **group, RANK=rank) for rank in "01"]
     for status, _, said in [each.finish() for each in both]:
         assert status == 0, said
     assert losses(place) == pytest.approx(losses(one), rel=1e-4)

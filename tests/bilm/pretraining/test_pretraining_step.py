@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from elmo_bench.bilm.corpus import Corpus
+from elmo_bench.bilm.corpus import Corpus, most_frequent
 from elmo_bench.bilm.lm import BidirectionalLM, Negatives, WordTypes, chunks, log_expected, sampled_nll
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
@@ -53,7 +53,7 @@ def language_model(dtype=torch.float32) -> BidirectionalLM:
 
 
 def pairs(corpus: Corpus):
-    streams = corpus.streams(corpus.vocabulary(VOCABULARY))
+    streams = corpus.streams(most_frequent(corpus.counts, VOCABULARY))
     return zip(*(chunks(stream, ROWS, STEPS) for stream in streams), strict=True)
 
 

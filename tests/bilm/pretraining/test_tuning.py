@@ -18,15 +18,14 @@ from elmo_bench.bilm.pretraining.run import export
 from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.commands.bilm import Tune
 from elmo_bench.configuration import composing, schema
-from elmo_bench.identity.settings import Identity
 from elmo_bench.mini.data import ensure_data
 from elmo_bench.records import studies
+from elmo_bench.records.settings import Identity
 from elmo_bench.running.launch import train
 from elmo_bench.tuning import TunedBilm
 from elmo_bench.tuning.table import interval
 from elmo_bench.tuning.tuned import read as text_of
-from tests.bilm.pretraining.answers import answer, content, one_line
-from tests.fakes import for_each, refuses, table
+from tests.fakes import answer, content, for_each, one_line, refuses, table
 from tests.reference_bilm import write_random
 
 SIZES = json.loads("""
@@ -79,9 +78,9 @@ def made(bench, parent: Path, *changes: str) -> Path:
     return TunedBilm(run.bilm, run).make()
 
 
-def command(bench, parent: Path, *changes: str) -> tuple[int, str]:
+def command(bench, parent: Path, *changes: str) -> tuple[int, str, str]:
     """The command in this process: its exit status and what it said."""
-    return answer(Tune, ["tune", *overrides(bench, parent, *changes)])
+    return answer(Tune, *overrides(bench, parent, *changes))
 
 
 def paths(folder: Path) -> tuple[Path, Path]:
@@ -164,7 +163,7 @@ def test_the_text_has_whole_sentences(mini):
 
 
 def test_tuning_learns_and_tells_what_it_did(bench, whole):
-    code, said = command(bench, whole, "bilm.tuning.epochs=7", RARELY)
+    code, said, _ = command(bench, whole, "bilm.tuning.epochs=7", RARELY)
     assert code == 0, said
     card = json.loads((bench.folder / "tuned" / "card.json").read_text())
     before, after = card["before"]["dev.txt"], card["perplexity"]["dev.txt"]

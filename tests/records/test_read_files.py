@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from elmo_bench.configuration import composing
-from elmo_bench.identity.settings import Identity
+from elmo_bench.records.settings import Identity
 from elmo_bench.system.storage.hashing import content_sha256, sha256
 from elmo_bench.text.conll2012 import find_files
 from tests.fakes import refuses
@@ -85,7 +85,7 @@ def test_documents_beside_a_column_file_count_but_for_those_of_the_project(data,
     second = id_of(data / "a.conll", task="ner")
     beside.write_text("another document\n")
     assert len({first, second, id_of(data / "a.conll", task="ner")}) == 3
-    monkeypatch.setattr("elmo_bench.identity.settings._documents_of_project", lambda: {sha256(beside)})
+    monkeypatch.setattr("elmo_bench.records.settings._documents_of_project", lambda: {sha256(beside)})
     assert id_of(data / "a.conll", task="ner") == first
 
 

@@ -7,7 +7,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from elmo_bench.configuration import composing, messages
 from elmo_bench.configuration.composing import settled
-from elmo_bench.identity.settings import portable
+from elmo_bench.records.settings import portable
 from elmo_bench.sweeps.request import points
 from elmo_bench.system import places
 from tests.fakes import cases

@@ -7,30 +7,32 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.configuration.schema import BilmConfig, RunConfig, TunedConfig
-from elmo_bench.identity.settings import data_folder, is_seeded
+from elmo_bench.records.settings import data_folder, is_seeded
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError, check_missing
 from elmo_bench.system.storage import json_text, limits
 
 
-def check_files(*runs: RunConfig) -> None:
-    """Checks one or several runs of a task, before anything is made or trained."""
-    problems = dict.fromkeys(problem for run in runs for problem in missing_files(run))
+def check_files(*runs: RunConfig, text_alone: bool = False) -> None:
+    """Checks one or several runs of a task, before anything is made or trained; `text_alone` as of `missing_files`."""
+    problems = dict.fromkeys(problem for run in runs for problem in missing_files(run, text_alone))
     check_missing(f"task={runs[0].task.name} scale={runs[0].scale.name}", [*problems])
 
 
-def check_text(run: RunConfig) -> None:
-    """The same for a run that reads the data and the biLM alone."""
-    check_scale(run)
-    check_missing(f"task={run.task.name} scale={run.scale.name}", [*_missing_data(run), *missing_layers(run)])
+def missing_files(run: RunConfig, text_alone: bool = False) -> list[str]:
+    """What a run reads that is not here, a line each; settings that do not go together are an error before that.
 
-
-def missing_files(run: RunConfig) -> list[str]:
-    """What a run reads that is not here, a line each; settings that do not go together are an error before that."""
-    check_scale(run)
-    check_choices(run)
-    found = _missing_data(run)
-    if run.sets:
+    Args:
+        run: to be prepared.
+        text_alone: whether only its data and its biLM are read, for their text.
+    """
+    if run.scale.name not in run.task.scales:
+        offered = ", ".join(f"scale={scale}" for scale in run.task.scales) or "no scale"
+        raise UserError(f"task={run.task.name} has no data for scale={run.scale.name}; it offers {offered}")
+    if not text_alone:
+        check_choices(run)
+    found = [] if run.scale.maker else _missing_data(run)  # generated data are made
+    if run.sets and not text_alone:
         from elmo_bench.embedding import tables
 
         lacking = [block for block in run.sets if tables.locate(block, run.vectors_root) is None]
@@ -38,22 +40,16 @@ def missing_files(run: RunConfig) -> list[str]:
     return found + missing_layers(run)
 
 
-def check_scale(run: RunConfig) -> None:
-    """Raises `UserError` if the task does not offer the scale."""
-    if run.scale.name not in run.task.scales:
-        offered = ", ".join(f"scale={scale}" for scale in run.task.scales) or "no scale"
-        raise UserError(f"task={run.task.name} has no data for scale={run.scale.name}; it offers {offered}")
-
-
 def check_choices(run: RunConfig) -> None:
     """Raises `UserError` for word vectors or a biLM that the model cannot use so, or that are not clearly chosen."""
-    words, source, label = run.task.words, run.vectors.source, f"vectors={run.vectors.label}"
+    words, source = run.task.words, run.vectors.source
     if words is not None and not run.words_dropped:
         path = words.get("path")
         if source == "text" and "size" not in words:
-            raise UserError(f"{label}: task={run.task.name} has no word vectors with a size")
+            raise UserError(f"vectors={source}: task={run.task.name} has no word vectors with a size")
         if source != "page" and path is not None:
-            raise UserError(f"{label} and task.words.path={path}: not both; the file needs vectors=page")
+            chosen = f"vectors={run.vectors.label} and task.words.path={path}"
+            raise UserError(f"{chosen}: not both; the file needs vectors=page")
         if source == "page" and path is None and run.scale.asks_for_vectors:
             random = f"scale={run.scale.name} takes random word vectors only with vectors=random"
             raise UserError(f"vectors=page: task.words.path names no file, and {random}")
@@ -70,8 +66,6 @@ def check_choices(run: RunConfig) -> None:
 
 
 def _missing_data(run: RunConfig) -> list[str]:
-    if run.scale.maker:  # the data are generated
-        return []
     from elmo_bench.text.hub import obtainable
     from elmo_bench.text.source import of_hub
 

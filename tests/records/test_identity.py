@@ -14,8 +14,8 @@ from pydantic import create_model
 from elmo_bench.configuration import composing, pages, schema
 from elmo_bench.configuration.composing import FORMER_ARMS
 from elmo_bench.configuration.keys import Keys, fields, inner
-from elmo_bench.identity.settings import Identity, settings
 from elmo_bench.records.record import label
+from elmo_bench.records.settings import Identity
 from elmo_bench.system.storage import hashing
 from elmo_bench.system.storage.hashing import content_sha256, fingerprint
 from elmo_bench.text.source import of_hub
@@ -113,7 +113,7 @@ def test_a_new_key_with_a_default_changes_no_identity(bench, place):
 
 def test_another_scales_page_changes_no_identity(bench):
     def id_at(scale):
-        return fingerprint(settings(composing.run_config(["task=ner", f"scale={scale}", "data_root=x"])))
+        return Identity(composing.run_config(["task=ner", f"scale={scale}", "data_root=x"])).run
 
     first = {scale: id_at(scale) for scale in ("mini", "open")}
     page = bench.conf / "task" / "ner" / "open.yaml"
@@ -268,7 +268,7 @@ def test_the_baseline_is_one_switch_with_one_id(bench, task, scale):
     runs = [composing.run_config([*chosen, one]) for one in ("arm=baseline", "elmo.where=none")]
     assert runs[0] == runs[1].model_copy(update={"typed": runs[0].typed})
     assert runs[0].variant == {"vectors": "random"}
-    assert len({fingerprint(settings(run)) for run in runs}) == 1
+    assert len({fingerprint(Identity(run).settings) for run in runs}) == 1
 
 
 def test_a_baseline_of_sst5_has_less_dropout_and_of_snli_no_l2_at_paper():

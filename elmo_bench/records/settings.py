@@ -14,9 +14,9 @@ import os
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
-from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.configuration.composing import ROOTS
@@ -29,7 +29,7 @@ from elmo_bench.system.storage.hashing import MEMORY, content_sha256, fingerprin
 
 def is_seeded(block: Any) -> bool:
     """Whether the files of a block are made here, from its seed."""
-    return block.maker is not None and getattr(get_class(block.maker), "seeded", False)
+    return block.maker is not None and getattr(resolve_name(block.maker), "seeded", False)
 
 
 def maker(block: Any, run: RunConfig) -> Any:
@@ -41,7 +41,7 @@ def maker(block: Any, run: RunConfig) -> Any:
     makes other files for another `seed` in its block. That of a scale has `files`, the names of all files in its
     folder.
     """
-    return None if block is None or block.maker is None else get_class(block.maker)(block, run)
+    return None if block is None or block.maker is None else resolve_name(block.maker)(block, run)
 
 
 def make(run: RunConfig) -> Path | None:
@@ -60,42 +60,18 @@ SPLITS = ("train", "dev", "test")
 FORMAT = 2  # of the identity: raised when the hash of the same settings would change
 
 
-def settings(run: RunConfig) -> Plain:
-    """The settings that a run's identity is a hash of. Raises `UserError` for a file that cannot be read."""
-    data = maker(run.scale, run)
-    generated = {} if data is None else {Path(str(run.scale.folder), name): name for name in data.files}
-    files = Files(generated, Path(run.cache_root))
-    plain = relevant(run)
-    if run.trains_vectors and (vectors := maker(run.vectors, run)):
-        plain["vectors"] = {"source": run.vectors.source, "recipe": vectors.recipe()}
-    if not run.baseline and (bilm := maker(run.bilm, run)):
-        replaced = {"options", "weights", "like", "seed"}
-        plain["bilm"] = {key: value for key, value in plain["bilm"].items() if key not in replaced}
-        plain["bilm"]["recipe"] = bilm.recipe()
-    if "path" in plain.get("bilm", {}):  # hash only the files that decide the layers, not e.g. a README
-        from elmo_bench.layers import model_folder
-
-        plain["bilm"]["path"] = f"sha256:{model_folder.sha256(plain['bilm']['path'])}"
-    return {"identity": FORMAT, **files.digested(plain)}
-
-
-def relevant(run: RunConfig, whole: bool = False) -> Plain:
-    """The values that a result depends on, with files as paths; ELMo, biLM and vectors only if used.
-
-    Args:
-        run: the run.
-        whole: also those that equal the default of their key.
-    """
+def relevant(run: RunConfig) -> Plain:
+    """The values that a result depends on, with files as paths; ELMo, biLM and vectors only if used."""
     plain: Plain = {
         "seed": run.seed,
-        "scale": run.scale.identifying(whole),
-        "task": run.task.identifying(whole),
+        "scale": run.scale.identifying(),
+        "task": run.task.identifying(),
     }
-    plain["elmo"] = {"where": "none"} if run.baseline else run.elmo.identifying(whole)
+    plain["elmo"] = {"where": "none"} if run.baseline else run.elmo.identifying()
     if not run.baseline:
-        plain["bilm"] = run.bilm.identifying(whole)
+        plain["bilm"] = run.bilm.identifying()
     if run.trains_vectors:
-        plain["vectors"] = run.vectors.identifying(whole)
+        plain["vectors"] = run.vectors.identifying()
     if run.sets:  # otherwise task.words says it all
         from elmo_bench.embedding.tables import locate
 
@@ -106,7 +82,7 @@ def relevant(run: RunConfig, whole: bool = False) -> Plain:
             )  # none that are not here
             paths = {key: str(path.absolute()) for key, path in files if path is not None}
             plain["vectors"]["sets"][name] = block.identifying() | paths
-    plain["trainer"] = run.trainer.identifying(whole)
+    plain["trainer"] = run.trainer.identifying()
     if callbacks := run.changing_callbacks:
         plain["callbacks"] = callbacks
     if run.fraction != 1:
@@ -139,7 +115,8 @@ class Files(NamedTuple):
         if not isinstance(node, str):
             return node
         is_path = os.sep in node or (folder is not None and node)
-        return (is_path and self._digest(Path(folder or "", node))) or code.written(node)
+        of_task = node.startswith(f"{code.INSIDE}.")  # as configuration files write it
+        return (is_path and self._digest(Path(folder or "", node))) or node[len("elmo_bench.") * of_task :]
 
     def _split(self, named: Any, folder: Path | None) -> Any:
         """The content of all files that are opened for a split, wherever and in whatever order they lie."""
@@ -205,7 +182,21 @@ class Identity:
     """
 
     def __init__(self, run: RunConfig):
-        self.settings = plain = settings(run)
+        data = maker(run.scale, run)
+        generated = {} if data is None else {Path(str(run.scale.folder), name): name for name in data.files}
+        plain = relevant(run)
+        if run.trains_vectors and (vectors := maker(run.vectors, run)):
+            plain["vectors"] = {"source": run.vectors.source, "recipe": vectors.recipe()}
+        if not run.baseline and (bilm := maker(run.bilm, run)):
+            replaced = {"options", "weights", "like", "seed"}
+            plain["bilm"] = {key: value for key, value in plain["bilm"].items() if key not in replaced}
+            plain["bilm"]["recipe"] = bilm.recipe()
+        if "path" in plain.get("bilm", {}):  # hash only the files that decide the layers, not e.g. a README
+            from elmo_bench.layers import model_folder
+
+            plain["bilm"]["path"] = f"sha256:{model_folder.sha256(plain['bilm']['path'])}"
+        plain = {"identity": FORMAT, **Files(generated, Path(run.cache_root)).digested(plain)}
+        self.settings = plain
         self.run = fingerprint(plain)
         self.group = fingerprint({key: value for key, value in plain.items() if key != "seed"})
         self.data = fingerprint([plain["scale"], plain["task"]["reader"].get("data")], digits=64)

@@ -1,4 +1,4 @@
-"""Shared by all commands: `key=value` arguments, and errors in one line with exit status 2.
+"""What all commands print: errors in one line with exit status 2, tables, progress; and the standard streams.
 
 No large library is imported here: `score`, and a run that is already recorded, answer in about a second.
 """
@@ -9,14 +9,14 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
+from elmo_bench.system import signals
 from elmo_bench.system.errors import UserError, ran_out
 from elmo_bench.system.storage import disk
-from elmo_bench.system.terminal import signals
 
 FULL = "HYDRA_FULL_ERROR"
 SHORT = "ELMO_BENCH_SHORT_ERRORS"  # beside FULL: `report` has set that for Hydra, and the user has not asked for it
@@ -159,3 +159,30 @@ def ready() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+# What a process tells of its progress: lines for its parent, or a bar.
+
+LINES = "ELMO_BENCH_PROGRESS_LINES"  # set in the environment of a process whose progress its parent displays
+MARK = "\x1e"  # begins a line that replaces the previous one
+
+
+def tell(text: str) -> None:
+    """Prints the progress of this process as a line for its parent (`run_jobs`), if that displays it."""
+    if os.environ.get(LINES):
+        print(f"{MARK}{text}", flush=True)
+
+
+def tracked(items: Iterable[T], what: str, shown: bool | str = "auto") -> Iterable[T]:
+    """The items one after another, while a bar on stderr says how many are done.
+
+    Args:
+        items: what is worked on.
+        what: stands before the bar.
+        shown: whether there is a bar; "auto": where stderr is a terminal.
+    """
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    return track(items, what, console=console, disable=not (console.is_terminal if shown == "auto" else shown))
