@@ -1,7 +1,7 @@
 """ELMo on its six benchmark tasks: the framework, independent of any one task. `elmo-bench` lists the commands.
 
-The Python interface (docs/python.md) is imported when it is used: `BiLM.open`, `load`, `train`, `results`; `UserError`
-is what they raise for what a user can mend.
+The Python interface (docs/python.md) is imported when it is used: `BiLM.open`, `load`, `train`, `results`, and
+`UserError`, which they raise for errors that a user can fix.
 """
 
 import os
@@ -12,7 +12,7 @@ if COMMAND:  # before anything else is imported
     from elmo_bench.system.start import settle
 
     settle()
-    os.environ["PYTHONSAFEPATH"] = "1"  # for what libraries start
+    os.environ["PYTHONSAFEPATH"] = "1"  # for processes that libraries start
 
 from importlib.metadata import PackageNotFoundError, version  # noqa: E402
 from pkgutil import resolve_name  # noqa: E402

@@ -30,7 +30,7 @@ Prediction = Any  # one JSON-serializable answer for one row
 
 
 class Embedded(NamedTuple):
-    """What a head receives for one text field."""
+    """The input of a head for one text field."""
 
     x: Tensor  # (B, T, D): [x_k ; ELMo_k] with ELMo at the input, else x_k
     elmo: Tensor | None  # (B, T, E): the second mixture, with ELMo at the output
@@ -42,20 +42,20 @@ class Embedded(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What a reader's `collate` makes from a list of rows; Lightning moves its tensors to the device."""
+    """The result of a reader's `collate` for a list of rows; Lightning moves its tensors to the device."""
 
     rows: list[Row]
     texts: dict[str, Tokens]  # by the names in reader.fields
     labels: dict[str, Tensor]  # gold labels for the loss (absent for raw text), and other features of the input
 
     def each(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        """With every tensor changed; the rows are many plain Python objects, which stay."""
+        """A copy with every tensor changed; the rows, many plain Python objects, stay the same."""
         texts = {name: tokens.each(change) for name, tokens in self.texts.items()}
         return self._replace(texts=texts, labels={name: change(label) for name, label in self.labels.items()})
 
 
 class Scores(Protocol):
-    """What a head's `forward` returns: anything with a loss (None where the batch has no labels)."""
+    """The result of a head's `forward`: any object with a loss (None if the batch has no labels)."""
 
     loss: Tensor | None
 
@@ -79,7 +79,7 @@ class Reader(Protocol):
         """Splits "train", "dev", "test". Raises `UserError` naming file and line on malformed data.
 
         Args:
-            part: of the training data. `part.of(items, unit)` takes it from a list of what the task naturally draws
+            part: of the training data. `part.of(items, unit)` takes it from a list of the task's natural units
                 (sentences, documents), before the vocabularies are counted.
         """
         ...
@@ -90,7 +90,7 @@ class Reader(Protocol):
         """A row without labels from one JSON object of `predict`'s input, which may have further keys.
 
         "text" is tokenized (`text/tokenizer.py`) and, where a row is a document, split into sentences; "tokens" and
-        "sentences" are taken as they are. Raises `UserError` on missing keys.
+        "sentences" are used unchanged. Raises `UserError` on missing keys.
         """
         ...
 
@@ -106,12 +106,13 @@ class Samples(Protocol):
 
 @runtime_checkable
 class ReadsFiles(Protocol):
-    """A reader that makes rows from files, for `predict`, as it does for training: its data set's own, and tables.
+    """A reader that makes rows for `predict` from the files of training: the data set's own format, and tables.
 
-    What a line of the output is to repeat of the file stands in its row under "input". The attribute `keys` has those
-    of `task.data` that say how files are read, beside `columns`.
+    The part of the file that a line of the output repeats is in its row under "input". The attribute `keys` lists the
+    keys of `task.data` that control how files are read, besides `columns`.
 
-    Where these are JSON, its attribute `json_keys` is the frozenset of keys that tells their first object from a row.
+    If such files are JSON, the attribute `json_keys` is the frozenset of keys that distinguishes their first object
+    from a row.
     """
 
     def from_file(self, path: str) -> list[Row]:
@@ -123,18 +124,18 @@ class ReadsFiles(Protocol):
 class WritesOfficial(Protocol):
     """A reader that converts predictions to the official scorer's format, for `predict`.
 
-    Where an output's name alone asks for that format, the attribute `official_ending` is its ending (".json"). A method
-    `unanswered(row)` gives an empty prediction, with which rows are tried before anything is computed.
+    If the name of an output is enough to ask for that format, the attribute `official_ending` is its ending (".json").
+    A method `unanswered(row)` gives an empty prediction, used to check the rows before anything is computed.
     """
 
     def official(self, predictions: Sequence[Prediction], rows: Sequence[Row]) -> str:
-        """The text of a file that `score` and the official scorer read. Raises `UserError` for what it cannot hold."""
+        """The text of a file for `score` and the official scorer. Raises `UserError` if it cannot represent a row."""
         ...
 
 
 @runtime_checkable
 class Windows(Protocol):
-    """A reader that cuts long rows into several for `predict`; the answer to a row is the surest of its windows."""
+    """A reader that cuts long rows into windows for `predict`; a row's answer is that of its most confident window."""
 
     def windows(self, row: Row) -> list[Row]: ...
 
@@ -147,7 +148,7 @@ class Head(Protocol):
     D is the width of `Embedded.x`, and E that of `Embedded.elmo` (0 without it). A head with an argument `own_size`
     also gets the width of x_k, with which x begins.
 
-    A head some of whose parameters have no gradient for some batches has a true `leaves_unused`, without which several
+    If some parameters have no gradient for some batches, the attribute `leaves_unused` must be true; otherwise several
     devices would wait for these gradients.
     """
 
@@ -161,7 +162,7 @@ class Describes(Protocol):
     """A head that adds readable details to its predictions (names, words, probabilities), for `predict`."""
 
     def describe(self, predictions: Sequence[Prediction], scores: Any, batch: Batch) -> list[dict[str, Any]]:
-        """A JSON object for each row; `predictions` is what `decode` returned for the same scores and batch."""
+        """A JSON object for each row; `predictions` are the result of `decode` for the same scores and batch."""
         ...
 
 
@@ -181,9 +182,9 @@ class Metric(Protocol):
 
     @staticmethod
     def from_totals(totals: Mapping[str, Any]) -> dict[str, Any]:
-        """The metric from the sums of the examples' statistics: over all examples, or over a resample of them.
+        """The metric from the sums of the examples' statistics: over all examples, or over a resample.
 
-        A sum may also be an (n,) array, of n resamples; the result is then (n,), or an error says that it cannot be.
+        A sum may also be an (n,) array, of n resamples; the result is then (n,), or an error if that is not possible.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""The card of a biLM trained here: what it was trained on, and the sha256 of its files, compared before use."""
+"""The card of a biLM trained here: its training data, and the sha256 of its files, compared before use."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def read_card(folder: Path, remedy: str = RESTORE) -> dict[str, Any]:
 
 
 def check_files(*paths: str | PathLike[str]) -> dict[Path, str]:
-    """Compares files of biLMs with the cards or notes beside them; of files without either nothing is known.
+    """Compares files of biLMs with the cards or notes beside them; files without either are not checked.
 
-    Whichever file is opened, all that its card names are compared, if they are there: a package may come without the
-    softmax, but a biLM of which one file is damaged is not used at all.
+    Whichever file is opened, all existing files that its card names are compared: a package may omit the softmax, but
+    a biLM with one damaged file is not used at all.
 
     Returns:
-        The sha256 of those files that a card names.
+        The sha256 of the files that a card names.
     """
     given = [Path(path) for path in paths]
     named = {folder: _files(folder) for folder in dict.fromkeys(path.parent for path in given)}
@@ -95,11 +95,11 @@ def is_private(folder: Path) -> bool:
 def _files(folder: Path) -> dict[str, str]:
     """The sha256 of each file, by name, from the card in a folder; empty without a card.
 
-    Also where the card does not have them, which is said once.
+    Also empty if the card lacks them, which is reported once.
     """
     card = read_card(folder) if (folder / CARD).exists() else {"files": {}}
     if "files" not in card:
-        _say(f"{folder / CARD}: does not name the sha256 of its biLM's files: nobody knows whether they are as written")
+        _say(f"{folder / CARD}: does not name the sha256 of its biLM's files, so they cannot be checked for damage")
     files = card.get("files", {})
     if not isinstance(files, dict) or not all(re.fullmatch("[0-9a-f]{64}", str(each)) for each in files.values()):
         raise UserError(f"damaged: `files` does not name the sha256 of each file; {RESTORE}", folder / CARD)

@@ -42,7 +42,7 @@ class TextSource(NamedTuple):
                 yield words
         if not taken:
             limit = "" if self.tokens is None else f" within the first {self.tokens} tokens"
-            raise UserError(f"no sentence{limit}; expected one tokenized sentence a line", self.path)
+            raise UserError(f"no sentence{limit}; expected one tokenized sentence per line", self.path)
 
 
 def check_text(path: Path) -> None:
@@ -50,7 +50,7 @@ def check_text(path: Path) -> None:
     with open_text(path) as lines:
         first = next(lines, "")
     if json_text.begins_object(first) or json_text.begins_array(first):
-        raise UserError("JSON, where text is needed: one whitespace-tokenized sentence a line", path, 1)
+        raise UserError("JSON, but plain text is needed: one whitespace-tokenized sentence per line", path, 1)
 
 
 def sources(root: Path, text: Sequence[tuple[str, int | None]]) -> list[TextSource]:
@@ -80,7 +80,7 @@ def _files(folder: Path, pattern: str) -> list[Path]:
 
 
 class Stream(NamedTuple):
-    """What one direction reads and predicts: int32 arrays of equal length."""
+    """The inputs and targets of one direction: int32 arrays of equal length."""
 
     inputs: np.ndarray  # word types
     targets: np.ndarray  # vocabulary ids

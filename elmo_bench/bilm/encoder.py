@@ -31,7 +31,7 @@ def character_table(tokens: Iterable[str], length: int = 50) -> np.ndarray:
     """Ids of tokens.
 
     Args:
-        tokens: any strings; what UTF-8 cannot encode (lone surrogates) is left out, as in the release.
+        tokens: any strings; characters that UTF-8 cannot encode (lone surrogates) are left out, as in the release.
         length: ids per token, including marks and padding.
 
     Returns:
@@ -58,7 +58,7 @@ def used_characters(ids: np.ndarray) -> np.ndarray:
 
 
 class SkipInitialValues(TorchFunctionMode):
-    """No normal numbers are drawn: on "meta", torch would import its compiler to do so, which takes a second or two."""
+    """Draws no random initial values: on "meta", torch would import its compiler for them, which takes a second."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         return None if function is nn.init.normal_ else function(*args, **(kwargs or {}))
@@ -96,7 +96,7 @@ class TokenEncoder(nn.Module):
             nn.Conv1d(cnn.embedding.dim, number, kernel_size=width) for width, number in cnn.filters
         )
         self.highways = nn.ModuleList(Highway(cnn.n_filters) for _ in range(cnn.n_highway))
-        projects = cnn.n_filters != size  # as in bilm-tf: none for equal widths
+        projects = cnn.n_filters != size  # as in bilm-tf: no projection for equal widths
         self.projection = Linear(cnn.n_filters, size) if projects else nn.Identity()
         self.activation = F.relu if cnn.activation == "relu" else torch.tanh
         self.reset_parameters()
@@ -116,9 +116,9 @@ class TokenEncoder(nn.Module):
         """Encodes words.
 
         Args:
-            groups: (n, K) character ids of words; K may differ between groups. Columns in which every word of a group
-                is padding may be cut, as long as `padding_columns()` of them remain (so that the maximum still includes
-                a window of padding only).
+            groups: (n, K) character ids of words; K may differ between groups. Columns of padding only may be cut, as
+                long as `padding_columns()` of them remain (so that the maximum still includes a window of padding
+                only).
             dtype: of the matrix products (bfloat16 in training); default: that of the parameters.
 
         Returns:
@@ -132,7 +132,7 @@ class TokenEncoder(nn.Module):
             return self.projection(x)
 
     def _convolve(self, ids: Tensor) -> Tensor:
-        """(n, K) -> (n, F): every filter's maximum over the windows of a word, of which one is of padding only."""
+        """(n, K) -> (n, F): every filter's maximum over the windows of a word, including one window of padding only."""
         used = (ids != PADDING + 1).sum(1)  # (n,)
         places = [(0, (used + 1).clamp(max=ids.shape[1] - w + 1)) for w, _ in self.options.char_cnn.filters]
         return self.activation(largest(self.characters(ids), self.convolutions, places))
@@ -144,5 +144,5 @@ class TokenEncoder(nn.Module):
         return self(torch.from_numpy(table[:, :width]).long().to(self.characters.weight.device))
 
     def padding_columns(self) -> int:
-        """All-padding columns to keep when ids are cut: the widest filter needs one window of padding only."""
+        """Columns of padding to keep when ids are cut: the widest filter needs one window of padding only."""
         return max(width for width, _ in self.options.char_cnn.filters)

@@ -1,13 +1,13 @@
 """The computation of `TokenEncoder` and `ProjectedLSTM`, optimised for fixed weights.
 
-Three things make it fast: every distinct word is encoded once, with convolutions written as products over windows cut
-to the lengths of the words; the weights of all products are packed once; and each direction of the LSTMs has a thread
-of its own, because the products of one step are too small for torch to split. Where a compiler is at hand, compiled
-functions do all this, with all threads at work on every step; elsewhere torch's products: see `nn/kernels/`.
+Three things make it fast: every distinct word is encoded once, with convolutions as matrix products over windows cut to
+the lengths of the words; the weights of all products are packed once; and each direction of the LSTMs has its own
+thread, because the products of one step are too small for torch to split. If there is a compiler, compiled functions do
+all this, with all threads at work on every step; otherwise torch's products do: see `nn/kernels/`.
 
 `ELMO_BENCH_KERNELS=0` turns the compiled functions off. With `precision=bf16` the factors of all products are rounded
-to bfloat16, 8 significant bits; sums, states and the functions between the products remain float32. With AMX they are
-several times as fast; with AVX512-BF16 alone they need not be.
+to bfloat16, 8 significant bits; sums, states and the functions between the products remain float32. With AMX, products
+are then several times as fast; with AVX512-BF16 alone they may not be.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from elmo_bench.nn.packing import Packing, blocks, on_device
 from elmo_bench.nn.recurrent import FORGET_BIAS
 from elmo_bench.system.errors import UserError
 
-ROWS = 16  # rows of a product: MKL computes fewer by other routines, which add up in another order
+ROWS = 16  # the fewest rows of a product: for fewer, MKL uses other routines, which add in another order
 
 
 class FixedLinear:
@@ -55,12 +55,12 @@ class FixedLinear:
 
 
 def _at_least(x: Tensor) -> Tensor:
-    """(N, D) -> (N or ROWS, D), with rows of zeros below."""
+    """(N, D) -> (at least ROWS, D), padded with rows of zeros."""
     return x if len(x) >= ROWS else F.pad(x, (0, 0, 0, ROWS - len(x)))
 
 
-CHUNK = 128  # words encoded at once by a thread: what lies between their products nearly stays in the second cache
-LEAST = 16  # words that are worth a thread
+CHUNK = 128  # words encoded at once by a thread: their intermediate results nearly fit into the second-level cache
+LEAST = 16  # the fewest words that are worth a thread
 WINDOWS = 8192  # windows of characters that torch processes at once
 TILE = 512  # rows per product of torch
 
@@ -96,7 +96,7 @@ class CompiledEncoder:
         return self._packed(weight, self._in_turn([F.pad(bias, (0, missing)) for _, bias in parts]))
 
     def _in_turn(self, parts: list[Tensor]) -> Tensor:
-        """Transform and carry, half a panel of each in turn."""
+        """Transform and carry, alternating half panels."""
         halves = [part.unflatten(0, (-1, self.kernels.panel // 2)) for part in parts]
         return torch.stack(halves, dim=1).flatten(0, 2)
 
@@ -192,7 +192,7 @@ class CompiledDirections:
         layers = [layer for layers in stacks for layer in layers]
         self.kernels, self.skip, self.clips = kernels, skip, layers[0].clips
         self.width, self.cells = layers[0].projection.shape
-        # Added to fill the last panel of outputs and the last vector of cells, and always zero.
+        # Padding that fills the last panel of outputs and the last vector of cells; always zero.
         self.padding = -self.width % kernels.panel, -self.cells % kernels.step
         self.weights = [self._weights(layer) for layer in layers]
 
@@ -209,13 +209,13 @@ class CompiledDirections:
         )
 
     def _sorted(self, weight: Tensor) -> Tensor:
-        """(4C, n), gates i, j, f, o one after another -> for each vector of cells its i, f, o, j, one after another."""
+        """(4C, n) in the gate order i, j, f, o -> for each vector of cells its gates in the order i, f, o, j."""
         missing, lanes = -self.cells % self.kernels.step, self.kernels.lanes
         i, j, f, o = (F.pad(gate, (0, 0, 0, missing)).unflatten(0, (-1, lanes)) for gate in weight.chunk(4))
         return torch.stack([i, f, o, j], dim=1).flatten(0, 2)
 
     def __call__(self, token: Tensor, packing: Packing, starts: State) -> tuple[Tensor, State]:
-        h, c = (  # copies, which are written to
+        h, c = (  # copies, because they are overwritten
             F.pad(part, (0, missing)).clone(memory_format=torch.contiguous_format)
             for part, missing in zip(starts, self.padding, strict=True)
         )
@@ -276,25 +276,25 @@ class FrozenLSTM:
 
 PRECISIONS = ("fp32", "bf16")
 M = TypeVar("M", bound=nn.Module)
-# Numbers of filters, cells and outputs that do not fill whole vectors.
+# Numbers of filters, cells and outputs that are no multiples of the vector width.
 LSTM = {"dim": 40, "projection_dim": 24, "cell_clip": 0.5, "proj_clip": 0.2, "use_skip_connections": True}
 CNN = {"embedding": {"dim": 8}, "filters": [[1, 8], [2, 70], [7, 20]], "n_highway": 1}
-NEAR, NEAR_HALF = 1e-5, 0.02  # largest difference from torch that the check allows, in float32 and in bfloat16
+NEAR, NEAR_HALF = 1e-5, 0.02  # largest difference from torch that the check accepts, in float32 and in bfloat16
 
 
 @cache
 def kernels(half: bool = False) -> Kernels | None:
-    """The compiled functions; None without a compiler, where they are turned off, or if they compute other results.
+    """The compiled functions; None without a compiler, if they are turned off, or if their results are wrong.
 
     Args:
-        half: those that multiply in bfloat16; None too where the processor or the compiler has no instructions for it.
+        half: those that multiply in bfloat16; also None if the processor or the compiler has no instructions for it.
     """
     found, near = load(half), NEAR_HALF if half else NEAR
     return found if found and all(difference < near for difference in differences(found)) else None
 
 
 def granted(asked: str) -> str:
-    """The precision to compute in: "bf16" if asked for and possible here; else one line on stderr says why."""
+    """The precision to compute in: "bf16" if requested and supported; if unsupported, one line on stderr says why."""
     if asked not in PRECISIONS:
         raise UserError(f"precision is {asked!r}; known: {', '.join(PRECISIONS)}")
     if asked == "bf16" and kernels(half=True) is None:
@@ -306,7 +306,7 @@ def granted(asked: str) -> str:
 
 def differences(kernels: Kernels) -> Iterator[float]:
     """The largest difference of each function from torch's results, on small random input."""
-    draws = torch.Generator().manual_seed(0)  # torch's own generator may be that of a training in another thread
+    draws = torch.Generator().manual_seed(0)  # torch's global generator may belong to a training in another thread
 
     def drawn(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=draws).float()
@@ -331,7 +331,7 @@ def differences(kernels: Kernels) -> Iterator[float]:
 
 
 def _drawn(make: Callable[[], M], deviation: float, draws: torch.Generator) -> M:
-    """A module in float32, whatever torch's default is, with random parameters; `deviation` is that of its biases."""
+    """A module in float32, whatever torch's default, with random parameters; `deviation`: of its biases."""
     with torch.device("meta"), SkipInitialValues():
         module = make()
     parameters = {
@@ -363,7 +363,7 @@ class FrozenEncoder:
 
     Args:
         encoder: its modules.
-        half: multiply in bfloat16 where the compiled functions can.
+        half: multiply in bfloat16 if the compiled functions can.
     """
 
     def __init__(self, encoder: TokenEncoder, half: bool = False):

@@ -92,13 +92,13 @@ class Negatives(NamedTuple):
 
     @classmethod
     def draw(cls, number: int, vocabulary: int, generator: np.random.Generator) -> Negatives:
-        """Log-uniform over ids sorted by frequency, as the release's sampled softmax drew them."""
+        """Draws log-uniformly over ids sorted by frequency, as the release's sampled softmax did."""
         tries, sample = 0, np.zeros(0, dtype=np.int64)
         while len(sample) < number:
             drawn = np.exp(generator.random(4 * number) * math.log(vocabulary + 1)).astype(np.int64) - 1
             drawn = np.concatenate([sample, np.minimum(drawn, vocabulary - 1)])
             place = np.empty(vocabulary, dtype=np.int64)
-            place[drawn[::-1]] = np.arange(len(drawn))[::-1]  # the first position of each id, which is written last
+            place[drawn[::-1]] = np.arange(len(drawn))[::-1]  # each id's first position, since it is written last
             first = np.flatnonzero(place[drawn] == np.arange(len(drawn)))
             tries += int(first[number - 1]) + 1 - len(sample) if len(first) >= number else 4 * number
             sample = drawn[first[:number]]
@@ -120,19 +120,19 @@ def sampled_nll(
     Args:
         h: (N, P) outputs of the top layer; their dtype is that of the products.
         rows, biases: (R, P) and (R,) of the softmax.
-        targets, negatives: (N,) and (K,) places among the rows, the negatives all different; one that equals a word's
-            target is masked for that word.
+        targets, negatives: (N,) and (K,) positions among the rows, the negatives all different; a negative that equals
+            a word's target is masked for that word.
         log_targets, log_sample: log expected counts of targets and negatives.
     """
     return _SampledNll.apply(h, rows, biases, targets, log_targets, negatives, log_sample)  # type: ignore[return-value]
 
 
 LOWEST = -1e30  # the score of a masked negative, whose probability is 0
-WORDS = 256  # whose scores of all negatives are held at once: they stay in the cache
+WORDS = 256  # words scored at once, so that their scores of all negatives stay in the cache
 
 
 class _SampledNll(torch.autograd.Function):
-    """Scores, log-sum-exp and its gradient, some words at a time; the gradient is ready before it is asked for."""
+    """Scores, log-sum-exp and its gradient, some words at a time; `forward` already computes the gradient."""
 
     @staticmethod
     def forward(
@@ -185,7 +185,7 @@ class BidirectionalLM(nn.Module):
     """A biLM with its softmax.
 
     Args:
-        bilm: trained, and later exported.
+        bilm: the model to train and export.
         vocabulary: number of words of the softmax, which are sorted by frequency.
         dtype: of the matrix products in training; bfloat16 halves their time if the processor supports it.
     """
@@ -209,10 +209,10 @@ class BidirectionalLM(nn.Module):
         """Top-layer outputs of both directions, (2, T * B, P); updates `states` in place.
 
         Args:
-            words: what the directions read.
+            words: the input of the directions.
             states: of both directions' layers.
             dtype: of the matrix products.
-            drop: dropout as in the release: on every layer's input, also where a residual connection adds it, and on
+            drop: dropout as in the release: on every layer's input, also when a residual connection adds it, and on
                 the output.
         """
         device = self.softmax.weight.device
@@ -242,10 +242,10 @@ class BidirectionalLM(nn.Module):
         The text is read in `rows` parallel pieces with carried state, as in training, on the softmax's device.
 
         Returns:
-            forward, backward, and mean, the average of the two as the paper quotes it (section 3.4); tokens, the number
-            of predictions of each direction, including sentence ends; unknown_words, how many words of the text the
-            vocabulary lacks; pieces, the mean negative log-likelihoods of each piece in nats, forward and backward,
-            from which follows how sure the perplexities are.
+            forward, backward, and mean, the average of the two as in the paper (section 3.4); tokens, the number of
+            predictions of each direction, including sentence ends; unknown_words, the number of words of the text that
+            the vocabulary lacks; pieces, the mean negative log-likelihoods of each piece in nats, forward and backward,
+            for intervals of the perplexities.
         """
         streams = corpus.streams(vocabulary)
         rows = max(1, min(rows, len(streams[0].inputs) // (4 * steps)))
@@ -300,13 +300,13 @@ def read_lm(options: Path, weights: Path) -> tuple[BidirectionalLM, list[str]]:
 
 
 def read_vocabulary(path: Path, size: int | None = None) -> list[str]:
-    """The words of a softmax, one a line."""
+    """The words of a softmax, one per line."""
     with open_text(path) as lines:
         words = list(filter(None, map(str.strip, lines)))
     if UNKNOWN not in words:
         raise UserError(f"no line {UNKNOWN}; a vocabulary for the softmax needs one", path)
     if size is not None and (twice := next((word for word, n in Counter(words).items() if n > 1), None)):
-        raise UserError(f"the word {twice!r} stands twice; a vocabulary has each word once", path)
+        raise UserError(f"the word {twice!r} occurs twice; a vocabulary has each word once", path)
     if size is not None and len(words) != size:
         raise UserError(f"{len(words)} words, but recipe.vocabulary={size}; set recipe.vocabulary={len(words)}", path)
     return words

@@ -1,8 +1,8 @@
 """One direction of one LSTM layer: projected, with both clips, over packed sequences.
 
-Written by hand because no library has it: `torch.nn.LSTM(proj_size=...)` has neither the cell clip nor the projection
-clip that the released weights were trained with, and gives other results where they clip. The input products are one
-product for all steps; a step is product, cell, product.
+Written by hand because no library has it: `torch.nn.LSTM(proj_size=...)` lacks the cell clip and the projection clip
+that the released weights were trained with, so its results differ when values are clipped. The input of all steps is
+multiplied in one product; a step is product, cell, product.
 
 Packed means time-major and left-aligned: rows sorted by length, longest first; step t has `batch_sizes[t]` rows; the
 backward direction's sequences are reversed beforehand, so that both directions are computed alike.
@@ -24,7 +24,7 @@ from elmo_bench.nn.recurrent import PROJECTED, recurrence
 
 
 class State(NamedTuple):
-    """State, one row per sequence: of one direction of one layer, or of all L layers of both, then (2, L, B, ...)."""
+    """State, one row per sequence: of one direction of one layer, or of all L layers of both, as (2, L, B, ...)."""
 
     h: Tensor  # (..., B, P) projected and clipped output
     c: Tensor  # (..., B, C) clipped cell

@@ -33,15 +33,15 @@ from elmo_bench.system.storage.hashing import sha256
 
 SMALLER = "lower token_budget (with state=carry: give fewer sentences at a time), or split long sentences"
 STATES = ("zero", "warm", "carry")
-TOKENS, DEVICE_TOKENS = 2048, 16384  # computed at once: what fits a CPU's cache, and what keeps a GPU busy
+TOKENS, DEVICE_TOKENS = 2048, 16384  # computed at once: few enough for a CPU's cache, and enough to keep a GPU busy
 BREAKS = 8  # sentence breaks after which the state between sentences no longer changes
 
 
 class BiLM(nn.Module):
     """A bidirectional language model with the released architecture; called like `layers`.
 
-    Weights may change between two calls: by `load_state_dict`, an optimiser, or in place under `torch.no_grad()`. What
-    is written through a parameter's `.data` may go unnoticed: the vectors are then those of the earlier weights.
+    Weights may change between two calls: by `load_state_dict`, an optimiser, or in place under `torch.no_grad()`.
+    Writes to a parameter's `.data` may go unnoticed: the vectors are then those of the earlier weights.
 
     Args:
         options: sizes.
@@ -90,7 +90,7 @@ class BiLM(nn.Module):
     ) -> BiLM:
         """A frozen biLM from options.json and weights (official HDF5 or our safetensors).
 
-        `precision` "bf16" becomes "fp32", and one line says so, where the processor lacks it.
+        If the processor lacks bfloat16, `precision` "bf16" becomes "fp32", and one line says so.
         """
         usable = granted(precision)
         digests = check_files(options, weights)
@@ -179,14 +179,14 @@ class BiLM(nn.Module):
             yield indices, self._whole([sentences[i] for i in indices])
 
     def _whole(self, sentences: Sequence[Sequence[str]]) -> Tensor:
-        """`_run`, with one line for memory that runs out."""
+        """`_run`, with a one-line error if memory runs out."""
         tokens = sum(map(len, sentences))
         with explained(lambda: f"computing layers of {len(sentences)} sentences, {tokens} tokens", SMALLER):
             return self._run(sentences)
 
     @uncompiled
     def layers(self, sentences: Sequence[Sequence[str]]) -> Tensor:
-        """All layers as one zero-padded batch, with gradients where the parameters ask for them.
+        """All layers as one zero-padded batch, with gradients if the parameters require them.
 
         Returns:
             (B, L+1, T, 2P) on the module's device, T the longest sentence.
@@ -228,7 +228,7 @@ class BiLM(nn.Module):
                 layers = self._compute(sentences)
                 self._trainings += 1
                 return layers
-            with torch.inference_mode(False), torch.no_grad():  # what is kept between calls must be ordinary tensors
+            with torch.inference_mode(False), torch.no_grad():  # tensors kept between calls must be ordinary ones
                 compiled = isinstance(self._functions(prepared=True)[1], CompiledDirections)
                 with torch_alone() if compiled else nullcontext():
                     return self._compute(sentences)
@@ -275,13 +275,13 @@ class BiLM(nn.Module):
         return State(*(x.index_select(2, packing.rows) for x in self._carried))
 
     def zeros(self, rows: int) -> State:
-        """Zero states of this many sequences, of the weights' type, whatever torch's default is."""
+        """Zero states of this many sequences, of the weights' type, whatever torch's default."""
         zeros, lstm = self.encoder.characters.weight.new_zeros, self.options.lstm
         return State(*(zeros(2, lstm.n_layers, rows, size) for size in (lstm.projection_dim, lstm.dim)))
 
     @torch.no_grad()
     def _warm(self) -> State:
-        """The state after eight empty sentences from zeros, of one row; it changes only with the weights."""
+        """The state after eight empty sentences from zeros, one row; it changes only with the weights."""
         version = self._weights_version()
         if self._steady is None or self._steady[0] != version:
             vectors, directions = self._functions(prepared=not any(p.requires_grad for p in self.parameters()))
@@ -306,19 +306,19 @@ class BiLM(nn.Module):
         return self.precision, self._trainings, *written
 
     def _apply(self, fn: Callable, recurse: bool = True) -> BiLM:
-        """For `to`, `half` and the like: the state that "carry" keeps goes along, what is kept beside is made anew."""
+        """For `to`, `half` and the like: moves the state that "carry" keeps; caches are rebuilt."""
         self._frozen = self._steady = None
         if self._carried is not None:
             self._carried = State(*map(fn, self._carried))
         return super()._apply(fn, recurse)
 
     def __getstate__(self) -> dict:
-        """For copies and other processes: without caches that cannot be copied and are rebuilt from the weights."""
+        """For copies and other processes: leaves out caches that cannot be copied and are rebuilt from the weights."""
         return {**self.__dict__, "_frozen": None, "_steady": None}
 
 
 def _listed(sentences: Any) -> list[list[str]]:
-    """Sentences as lists of words. Raises `UserError` for anything else, such as texts that nobody has split."""
+    """Sentences as lists of words. Raises `UserError` for anything else, such as texts not split into words."""
     found = []
     for number, sentence in enumerate(sentences if isinstance(sentences, Iterable) else [sentences]):
         several = isinstance(sentence, Iterable) and not isinstance(sentence, str)

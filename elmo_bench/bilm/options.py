@@ -84,7 +84,7 @@ class Options(Keys):
 
     @classmethod
     def parse(cls, data: Any, path: str | PathLike[str] | None = None) -> Options:
-        """From the nested dict of an official options.json; what only training uses is checked, but not kept."""
+        """From the nested dict of an official options.json; keys that only training uses are checked, but not kept."""
         whole = valid(ReleasedOptions, data, path=path)
         return cls(lstm=whole.lstm, char_cnn=whole.char_cnn)
 
@@ -95,7 +95,7 @@ class Options(Keys):
 
 
 class ReleasedOptions(Options):
-    """With what bilm-tf writes beside them (train_elmo.py, training.py) and only its training uses."""
+    """With the keys that bilm-tf adds (train_elmo.py, training.py) and only its training uses."""
 
     batch_size: Count = 0
     n_epochs: Count = 0

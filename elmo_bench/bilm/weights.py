@@ -35,7 +35,7 @@ def official(ours: Mapping[str, Tensor], options: Options) -> dict[str, list[Ten
         options: of the biLM.
 
     Returns:
-        The parts of each dataset, which stand in it one below the other.
+        The parts of each dataset, from top to bottom.
     """
     views = {"char_embed": [ours["encoder.characters.weight"][1:]]}  # our id 0 means no token
 
@@ -101,7 +101,7 @@ def export_weights(
             with replacement(path) as partial:
                 save_file(ours, partial, {CHECKSUM: _digest(ours)})
         else:
-            # Made in memory: HDF5 ends the process where a disk is full.
+            # Made in memory, because HDF5 ends the process if the disk is full.
             with h5py.File("weights.hdf5", "w", driver="core", backing_store=False) as image:
                 for name, parts in official(ours, options).items():
                     image[name] = torch.cat(parts).contiguous().numpy()
@@ -113,7 +113,7 @@ def export_weights(
 
 
 def stored_dtype(path: str | PathLike[str]) -> torch.dtype:
-    """float16 if all numbers in a file of weights are stored so, else float32; the file has been loaded before."""
+    """float16 if a weights file, already loaded, stores all its numbers so, else float32."""
     if h5py.is_hdf5(path):
         with h5py.File(path, "r") as file:
             half = all(file[name].dtype == np.float16 for name in _datasets(file))  # type: ignore[union-attr]
@@ -136,7 +136,7 @@ def _read_hdf5(module: nn.Module, options: Options, path: Path) -> dict[str, Ten
                 numbers[name] = _numbers(file, name, (sum(map(len, parts)), *parts[0].shape[1:]), path)
     except UserError:
         raise
-    except Exception as error:  # h5py has no exception of its own for damaged files
+    except Exception as error:  # h5py has no specific exception for damaged files
         raise UserError(f"damaged HDF5 ({error}); download the weights again", path) from None
     ours = {name: torch.zeros(parameter.shape, dtype=torch.float32) for name, parameter in module.state_dict().items()}
     for name, parts in official(ours, options).items():
@@ -149,14 +149,14 @@ def _datasets(file: h5py.File) -> set[str]:
     """Names of all datasets in the file itself; soft and external links are not followed.
 
     Raises:
-        ValueError: groups in groups without an end, or more of them than any biLM has.
+        ValueError: groups nested without end, or more groups than any biLM has.
     """
     names, left, groups = set(), limits.NODES, dict[str, h5py.Group]({"": file})
     while groups:
         place, group = groups.popitem()
         left -= len(group)
         if left < 0 or place.count("/") > limits.LEVELS:
-            raise ValueError(f"more groups than those of a biLM, below {place[:40]}")
+            raise ValueError(f"more groups than a biLM has, below {place[:40]}")
         for name in group:
             item = group[name] if isinstance(group.get(name, getlink=True), h5py.HardLink) else None
             if isinstance(item, h5py.Dataset):
@@ -170,7 +170,7 @@ def _numbers(file: h5py.File, name: str, shape: tuple[int, ...], path: Path) -> 
     dataset = file[name]
     assert isinstance(dataset, h5py.Dataset)
     if dataset.is_virtual or dataset.external or dataset.dtype.kind != "f":
-        raise UserError(f"dataset {name!r} is not made of floating-point numbers in this file", path)
+        raise UserError(f"dataset {name!r} does not consist of floating-point numbers", path)
     if dataset.shape != shape:
         raise UserError(
             f"dataset {name!r} has shape {dataset.shape}, but the options ask for {shape}; "
@@ -190,14 +190,14 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
         with safe_open(path, "pt") as file:
             recorded = (file.metadata() or {}).get(CHECKSUM)
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
-        message = f"neither official HDF5 nor safetensors ({error}): is it the file of the weights, and whole?"
+        message = f"neither official HDF5 nor safetensors ({error}): is it a weights file, and is it complete?"
         raise UserError(message, path) from None
     if recorded is not None and recorded != _digest(tensors):
         raise UserError(
             "damaged or changed: the weights do not match their checksum; restore or export them again", path
         )
     if wrong := [name for name, tensor in tensors.items() if not tensor.is_floating_point()]:
-        raise UserError(f"{wrong[0]!r} is not made of floating-point numbers", path)
+        raise UserError(f"{wrong[0]!r} does not consist of floating-point numbers", path)
     return {
         name: tensor.to(torch.float32, copy=True) for name, tensor in tensors.items()
     }  # copied: the file may change

@@ -13,7 +13,7 @@ from elmo_bench.nn.numerics import ScoreLinear, wide
 def masked_softmax(scores: Tensor, mask: Tensor, dim: int = -1) -> Tensor:
     """Softmax over `dim` among the true entries of `mask` (broadcastable to `scores`); zeros elsewhere.
 
-    Without a true entry all weights are zero, and gradients stay finite. Scores of 16 bits are widened for the softmax.
+    Without a true entry all weights are zero, and gradients stay finite. 16-bit scores are widened for the softmax.
     """
     lowest = torch.finfo(scores.dtype).min  # not -inf: a row without a true entry would give NaN
     return wide(scores.masked_fill(~mask, lowest)).softmax(dim).to(scores.dtype) * mask
@@ -28,7 +28,7 @@ def soft_align(scores: Tensor, x: Tensor, y: Tensor, x_mask: Tensor, y_mask: Ten
         x_mask, y_mask: (B, S) and (B, T) bool.
 
     Returns:
-        (B, S, D) made of y, and (B, T, D) made of x. Rows at padding are meaningless.
+        (B, S, D) from y, and (B, T, D) from x. Rows at padding are meaningless.
     """
     of_y = masked_softmax(scores, y_mask.unsqueeze(1), dim=2) @ y  # (B, S, D)
     of_x = masked_softmax(scores, x_mask.unsqueeze(2), dim=1).mT @ x  # (B, T, D)
@@ -59,13 +59,13 @@ class TriLinear(nn.Module):
 class BiAttention(nn.Module):
     """Attention from context to question and from question to context: [x; q; x * q; x * c] for each context word x.
 
-    With the tri-linear scores S between context x and question y, q_i = sum_j softmax_j(S_ij) y_j is what context word
-    i attends to, and c = sum_i softmax_i(max_j S_ij) x_i, one vector for the whole context, what the question attends
-    to (Seo et al. 2017).
+    With tri-linear scores S between context x and question y, context word i attends to
+    q_i = sum_j softmax_j(S_ij) y_j, and the question attends to c = sum_i softmax_i(max_j S_ij) x_i, one vector for the
+    whole context (Seo et al. 2017).
 
     Args:
         size: D, width of the words of both.
-        products: initial weight of every x * y in the scores; None: random, as of the other weights.
+        products: initial weight of every x * y in the scores; None: random, like the other weights.
     """
 
     def __init__(self, size: int, products: float | None = None):

@@ -20,7 +20,7 @@ class CharCNN(nn.Module):
 
     Args:
         n_characters: the size of the character vocabulary; id 0 is padding.
-        size: of a character's embedding.
+        size: of a character embedding.
         filters: {width: number of filters}.
         dropout: on the character embeddings.
     """
@@ -41,7 +41,7 @@ class CharCNN(nn.Module):
     def forward(self, chars: Tensor, places: Tensor | None = None) -> Tensor:
         """(B, T, C) int64 character ids, 0 for padding -> (B, T, output_size), zeros where a word is padding.
 
-        `places` are those of the N words in the flattened (B, T); to find them, a GPU would be waited for.
+        `places` are the positions of the N words in the flattened (B, T); finding them here would wait for a GPU.
         """
         if places is None:
             places = (chars != 0).any(-1).flatten().nonzero().squeeze(1)  # (N,)

@@ -42,7 +42,7 @@ class CRF(nn.Module):
 
         Args:
             emissions: (B, T, K) unnormalised scores; masked positions are not read.
-            tags: (B, T) int64, a sequence that the constraints allow; masked positions may hold anything from 0 to K-1.
+            tags: (B, T) int64, an allowed sequence; masked positions may have any value from 0 to K-1.
             mask: (B, T) bool, true on words, which come first; at least one in every sentence.
 
         Returns:
@@ -54,7 +54,7 @@ class CRF(nn.Module):
             low, high = torch.aminmax(wide, dim=2)  # (B, T) each
             moves = torch.cat([start, pairs.flatten(), end])
             moves = torch.where(moves > FORBIDDEN, moves.abs(), 0.0)
-            spread = (high - low).max() + 2 * moves.max()  # looked at: the one wait for a GPU
+            spread = (high - low).max() + 2 * moves.max()  # its value is needed here: the only wait for a GPU
         steps = _exponential_steps if spread <= SAFE_SPREAD else _logarithmic_steps
         loss = steps(wide, start, pairs, end, mask) - _score(wide, tags, start, pairs, end, mask)
         return loss.to(torch.promote_types(emissions.dtype, torch.float32))  # (B,)
@@ -65,7 +65,7 @@ class CRF(nn.Module):
         return viterbi(emissions.float(), start, pairs, end, mask)
 
     def _tables(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Scores (K,), (K, K), (K,) with FORBIDDEN where the constraints say so."""
+        """Scores (K,), (K, K), (K,), FORBIDDEN where the constraints do not allow a tag or transition."""
         zeros = self.transitions.new_zeros(len(self.transitions))
         start = zeros if self.start is None else self.start
         end = zeros if self.end is None else self.end
@@ -90,9 +90,9 @@ def _exponential_steps(emissions: Tensor, start: Tensor, pairs: Tensor, end: Ten
     """The log of the sum over all allowed sequences, (B,), in double precision.
 
     The forward algorithm on probabilities, which every step scales to sum to 1 (Rabiner 1989, section V.A), so that a
-    step is one matrix product. What underflows (below e^-700 of the sentence's best) can only matter if the best cannot
-    catch up with it: with B/I/O/E/S any tag leads to any other in two steps, so as long as no step's scores lie more
-    than SAFE_SPREAD apart, the lost part is below e^-400 of the sum.
+    step is one matrix product. A path that underflows (below e^-700 of the sentence's best) matters only if the best
+    path cannot catch up with it: with B/I/O/E/S any tag leads to any other in two steps, so as long as no step's scores
+    differ by more than SAFE_SPREAD, the lost part is below e^-400 of the sum.
     """
     peak = emissions.amax(2)  # (B, T)
     weights, moves = (emissions - peak.unsqueeze(2)).exp(), pairs.exp()  # (B, T, K), (K, K)

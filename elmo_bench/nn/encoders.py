@@ -35,8 +35,8 @@ class BiLSTM(nn.Module):
 def both_directions(forward: nn.RNNBase, backward: nn.RNNBase, x: Tensor, mask: Tensor) -> Tensor:
     """Two layers of one direction over (B, T, D), mask (B, T) with the words first -> (B, T, 2H), zeros at padding.
 
-    Sentences are left-aligned, for the backward layer each in reverse order, so padding always comes after the last
-    word. On a CPU the layers compute in float32 also under autocast: not every processor has an LSTM of 16 bits.
+    Sentences are left-aligned, and reversed for the backward layer, so padding always comes after the last word. On a
+    CPU the layers compute in float32 also under autocast: not every processor supports a 16-bit LSTM.
     """
     if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         with torch.autocast("cpu", enabled=False):
@@ -47,7 +47,7 @@ def both_directions(forward: nn.RNNBase, backward: nn.RNNBase, x: Tensor, mask: 
 
 
 def reverse(x: Tensor, mask: Tensor) -> Tensor:
-    """(B, T, D) with the words of each sentence in reverse order and its padding left where it is."""
+    """(B, T, D) with the words of each sentence in reverse order and the padding unchanged."""
     position = torch.arange(mask.shape[1], device=mask.device)  # (T,)
     mirrored = torch.where(mask, mask.sum(1, keepdim=True) - 1 - position, position)  # (B, T)
     return x.gather(1, mirrored.unsqueeze(2).expand_as(x))
@@ -81,7 +81,7 @@ class BiGRU(nn.Module):
         """(B, T, D), mask (B, T) bool with the words first -> (B, T, 2H), zeros at padding."""
         if x.device.type != "cpu":
             return both_directions(self.forward_gru, self.backward_gru, x, mask)
-        with torch.autocast("cpu", enabled=False):  # small products, which 16 bits slow down
+        with torch.autocast("cpu", enabled=False):  # products this small are slower in 16 bits
             return self._steps(wide(x), mask)
 
     def _steps(self, x: Tensor, mask: Tensor) -> Tensor:
@@ -184,7 +184,7 @@ class HighwayLSTM(nn.Module):
     def forward(self, x: Tensor, packing: Packing, mask: Tensor | None = None) -> Tensor:
         """(N, D) packed rows -> (N, H); a mask (B, H) multiplies every output.
 
-        Under autocast only the product over all words takes its 16 bits: cells keep the precision of the weights.
+        Under autocast only the product over all words is in 16 bits: cells keep the precision of the weights.
         """
         hidden = self.recurrent.shape[1]
         bias = F.pad(self.bias, (0, hidden))  # V x has none
@@ -203,7 +203,7 @@ class AlternatingHighwayLSTM(nn.Module):
     Args:
         input_size: D.
         hidden_size: H, of every layer.
-        n_layers: how many.
+        n_layers: number of layers.
         dropout: on a layer's outputs, for its next step and for the next layer; one mask for all steps.
     """
 
@@ -218,14 +218,14 @@ class AlternatingHighwayLSTM(nn.Module):
     ) -> Tensor:
         """(B, T, D), mask (B, T) bool with the words first, one or more each -> (B, T, H), zeros at padding.
 
-        The lengths of the sentences, and the places of the N words in the flattened mask, say what the mask says; to
-        ask the mask, a GPU would be waited for.
+        The lengths of the sentences and the positions of the N words in the flattened mask repeat the mask's content,
+        because reading the mask would wait for a GPU.
         """
         packing = Packing(mask.sum(1).tolist() if lengths is None else lengths, x.device)
         (order, place), (mirrored, _) = packing.orders
         places = mask.flatten().nonzero().squeeze(1) if places is None else places
-        words = places[order]  # (N,), their places in the padded batch, step after step
-        turned = place[mirrored]  # (N,), the packed place of the word as far from the sentence's end
+        words = places[order]  # (N,) positions in the padded batch, step after step
+        turned = place[mirrored]  # (N,) the packed position of the mirrored word of the sentence
         h = x.flatten(0, 1)[words]  # (N, D)
         for number, layer in enumerate(self.layers):
             h = h if number == 0 else h[turned]

@@ -1,6 +1,6 @@
 """Feed-forward layers: classifiers over one vector (ReLU or maxout), and the scorer of spans and of span pairs.
 
-Also the probabilities that a classifier's scores stand for.
+Also the probabilities for a classifier's scores.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class ReluLayers(nn.Sequential):
         input_size: of the vector.
         output_size: number of scores.
         sizes: of the hidden layers.
-        dropout: after each of them.
+        dropout: after each hidden layer.
     """
 
     def __init__(self, input_size: int, output_size: int, sizes: Sequence[int], dropout: Sequence[float]):
@@ -47,7 +47,7 @@ class MaxoutLayers(nn.Sequential):
     """(B, input_size) -> (B, output_size), all layers of maxout units, with dropout after the hidden ones.
 
     Args:
-        input_size, output_size, sizes, dropout: as those of `ReluLayers`.
+        input_size, output_size, sizes, dropout: as for `ReluLayers`.
         pool: linear maps per unit.
     """
 

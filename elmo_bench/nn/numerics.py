@@ -1,4 +1,4 @@
-"""Numbers of a training: what keeps its precision, norms of gradients and weights, and whether all are finite.
+"""Numerics of training: precision, norms of gradients and weights, and checks for finite numbers.
 
 Under mixed precision (`trainer.precision=bf16-mixed`) autocast computes products in 16 bits. The scores that a loss or
 a search compares, softmax and log-sum-exp stay in float32, on every device; without autocast nothing here changes a
@@ -23,7 +23,7 @@ from torch.utils._triton import has_triton
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 HALVES = (torch.bfloat16, torch.float16)
-EVERY = 50  # values between two looks at a GPU's, because each look waits for the device
+EVERY = 50  # values between two checks on a GPU, because each check waits for the device
 
 
 # Precision.
@@ -31,7 +31,7 @@ EVERY = 50  # values between two looks at a GPU's, because each look waits for t
 
 @torch.no_grad()
 def bfloat16_pays(place: torch.device) -> bool:
-    """Whether a device multiplies bfloat16 faster than float32; a processor that has to emulate it is far slower."""
+    """Whether a device multiplies bfloat16 faster than float32; a processor that emulates it is far slower."""
     if place.type != "cpu":
         return True
 
@@ -43,14 +43,14 @@ def bfloat16_pays(place: torch.device) -> bool:
 
 
 def wide(x: Tensor) -> Tensor:
-    """A tensor of 16 bits as float32; any other unchanged."""
+    """A 16-bit tensor as float32; any other unchanged."""
     return x.float() if x.dtype in HALVES else x
 
 
 class ScoreLinear(nn.Linear):
     """A linear layer whose scores have the precision of its weights, also under autocast.
 
-    For a last layer, which is narrow: 8 bits of a score are too few to tell close classes, tags or words apart.
+    For the last layer, which is narrow: 8 bits are too few to distinguish the scores of close classes, tags or words.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -62,16 +62,16 @@ class ScoreLinear(nn.Linear):
 def allow_tf32(allowed: bool) -> None:
     """Whether a GPU may compute products, LSTMs and convolutions of float32 in TF32, which has 10 bits of fraction.
 
-    By themselves torch's products do not, and its LSTMs and convolutions do.
+    By default torch's products do not use TF32, but its LSTMs and convolutions do.
     """
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
 
 
 @contextmanager
 def tf32(allowed: bool) -> Iterator[None]:
-    """`allow_tf32` inside, whatever is set outside; afterwards that is set again.
+    """`allow_tf32` inside; afterwards restores the setting from outside.
 
-    Torch has older and newer settings for it. An older one cannot be read where the newer ones say something else.
+    Torch has older and newer settings for it. An older setting cannot be read if the newer ones differ from it.
     """
     cuda, cudnn, cpu = torch.backends.cuda, torch.backends.cudnn, torch.backends.mkldnn
     places: Any = [cuda.matmul, cudnn.conv, cudnn.rnn, cpu.matmul] if hasattr(cudnn, "fp32_precision") else []
@@ -91,7 +91,7 @@ def tf32(allowed: bool) -> Iterator[None]:
 
 
 def _read(setting: Callable[[], Any], default: Any) -> Any:
-    """An older setting, or torch's default for it where it cannot be read: then only the newer ones have been used."""
+    """An older setting, or torch's default for it if it cannot be read: then only the newer ones have been used."""
     try:
         return setting()
     except RuntimeError:
@@ -102,7 +102,7 @@ def _read(setting: Callable[[], Any], default: Any) -> Any:
 
 
 def compiled(function: Function, device: torch.device) -> Function:
-    """On a GPU the function as one or two kernels, where torch can compile for it; elsewhere the function itself."""
+    """On a GPU, the function compiled into one or two kernels, if torch can; elsewhere the function itself."""
     return _compiled(function) if device.type == "cuda" and has_triton() else function
 
 
@@ -112,7 +112,7 @@ def _compiled(function: Any) -> Any:
 
 
 def uncompiled(function: Function) -> Function:
-    """Left out of whatever torch compiles around it. Torch's own way would import its compiler where nothing is."""
+    """Excludes a function from compilation by torch. Torch's own decorator would always import its compiler."""
 
     @wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
@@ -134,7 +134,7 @@ def gradient_norm(parameters: Iterable[nn.Parameter]) -> Tensor:
 def clip(parameters: Iterable[nn.Parameter], norm: Tensor, bound: float) -> None:
     """Scales gradients of a known norm down to `bound`, as `clip_grad_norm_` does.
 
-    On a CPU only if the norm is larger; elsewhere looking at it would wait for the device.
+    On a CPU only if the norm is larger; elsewhere reading the norm would wait for the device.
     """
     if norm.device.type != "cpu" or bound / (norm + 1e-6) < 1:
         nn.utils.clip_grads_with_norm_(parameters, bound, norm)
@@ -169,18 +169,18 @@ class Fault(NamedTuple):
 
 
 class Watch:
-    """Looks at the values of every step: at once on a CPU, a number of them together on a GPU."""
+    """Checks the values of every step: immediately on a CPU, several together on a GPU."""
 
     def __init__(self) -> None:
         self._kept: list[tuple[int, str, Tensor]] = []
 
     def add(self, step: int, what: str, value: Tensor) -> Fault | None:
-        """Takes a scalar; returns the first fault since the last look, if it is time to look."""
+        """Adds a scalar; returns the first fault since the last check, if a check is due."""
         self._kept.append((step, what, value.detach()))
         return self.look() if value.device.type == "cpu" or len(self._kept) >= EVERY else None
 
     def look(self) -> Fault | None:
-        """The first fault among the values taken since the last look."""
+        """The first fault among the values since the last check."""
         kept, self._kept = self._kept, []
         if not kept:
             return None
@@ -200,7 +200,7 @@ def all_finite(parameters: Iterable[Tensor]) -> bool:
 
 @cache
 def _by_onednn() -> bool:
-    """Whether torch has this operation of its own, and it computes the product."""
+    """Whether torch has this internal operation, and it computes the product."""
     x, weight = torch.linspace(-1, 1, 24).view(4, 6), torch.linspace(1, 2, 18).view(3, 6)
     try:
         found = torch.ops.mkldnn._linear_pointwise(x, weight, None, "none", [], "")
@@ -212,13 +212,14 @@ def _by_onednn() -> bool:
 def product(a: Tensor, b: Tensor) -> Tensor:
     """(N, D), (D, K) -> (N, K), without gradients."""
     if a.device.type == "cpu" and a.dtype == b.dtype == torch.float32 and a.numel() and b.numel() and _by_onednn():
-        a, b = (x if x.is_contiguous() or x.t().is_contiguous() else x.contiguous() for x in (a, b))  # far slower else
+        a, b = (x if x.is_contiguous() or x.t().is_contiguous() else x.contiguous() for x in (a, b))  # else slow
         return torch.ops.mkldnn._linear_pointwise(a, b.t(), None, "none", [], "")
     return a @ b
 
 
 def outer(a: Tensor, b: Tensor) -> Tensor:
-    """(N, D), (N, K) -> (D, K), the sum of the rows' outer products; oneDNN likes float32's wider one on the right."""
+    """(N, D), (N, K) -> (D, K), the sum of the rows' outer products; in float32, oneDNN is faster with the wider factor
+    on the right."""
     swapped = a.shape[1] > b.shape[1] and a.dtype == torch.float32
     return product(b.t(), a).t() if swapped else product(a.t(), b)
 
@@ -233,7 +234,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 class Linear(nn.Linear):
-    """A layer whose products are those of `linear`."""
+    """A linear layer that computes by `linear`."""
 
     def forward(self, input: Tensor) -> Tensor:
         """(..., D) -> (..., K)."""

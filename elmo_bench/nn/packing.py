@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-BLOCK = 1024  # packed rows whose input product is kept at once on a CPU; more would not fit the cache
+BLOCK = 1024  # packed rows whose input product is kept at once on a CPU; more would not fit into the cache
 DEVICE_BLOCK = 16384  # elsewhere; fewer would be too many small products
 T = TypeVar("T")
 END = object()
@@ -25,7 +25,7 @@ class Packing:
     Attributes:
         rows: (B,) sentences in packed order, longest first.
         batch_sizes: number of sentences that reach each step.
-        sentences: (N,) the sentence of each packed token, as its place in `rows`.
+        sentences: (N,) the sentence of each packed token, as its position in `rows`.
         orders: for each direction, the token at each packed position, and the inverse. The backward direction reads
             its sentences from their ends, so that both are left-aligned.
         inside: (N,) positions of the tokens that are not marks, sentence by sentence.
@@ -63,7 +63,7 @@ def padded(flat: Tensor, lengths: Sequence[int]) -> Tensor:
 def budgeted(lengths: Sequence[int], budget: int, padded: bool = False) -> Iterator[list[int]]:
     """Indices of sentences in batches of at most `budget` tokens (a longer sentence alone), longest first.
 
-    With `padded`, every sentence of a batch counts as long as its first.
+    With `padded`, every sentence of a batch counts with the length of its first.
     """
     batch, tokens = [], 0
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
@@ -100,22 +100,22 @@ M = TypeVar("M", bound=Movable)
 
 
 def pinned(batch: M, device: torch.device) -> M:
-    """For a GPU in page-locked memory, from which it copies while it computes; as it is for a CPU."""
+    """For a GPU, the batch in page-locked memory, so that it copies while it computes; for a CPU, unchanged."""
     if device.type != "cuda":
         return batch
-    with torch.cuda.device(device):  # a new thread would begin on the first GPU
+    with torch.cuda.device(device):  # a new thread would otherwise use the first GPU
         return batch.each(Tensor.pin_memory)
 
 
 def on_device(array: np.ndarray, device: torch.device | str | None) -> Tensor:
-    """An array as a tensor on a device, without waiting for a GPU to finish what it is computing: pinned first."""
+    """An array as a tensor on a device; pinned first, so that a copy does not wait for the GPU's computations."""
     tensor = torch.from_numpy(array)
     pinned = device is not None and torch.device(device).type == "cuda"
     return (tensor.pin_memory() if pinned else tensor).to(device, non_blocking=True)
 
 
 def ahead(things: Iterator[T]) -> Iterator[T]:
-    """The same things in the same order, one of them ahead, made by a thread; an error comes in its place."""
+    """The same items in the same order; a thread makes the next item in advance. An error is raised in its place."""
     with ThreadPoolExecutor(1, "ahead") as thread:
         coming = thread.submit(next, things, END)
         while (thing := coming.result()) is not END:

@@ -1,7 +1,7 @@
 """Recurrent layers over packed sentences: the steps of four cells, by compiled functions on a CPU, elsewhere by torch.
 
-A step multiplies the state with the recurrent weights, U h, and adds what the layer's products over all words gave
-before (`base`); its cell makes the next state of it. The gradient of U is one product over all steps.
+A step multiplies the state with the recurrent weights, U h, and adds the layer's products over all words, computed
+before (`base`); from the sum, its cell computes the next state. The gradient of U is one product over all steps.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch.autograd.function import once_differentiable
 from elmo_bench.nn.kernels.library import Kernels, checked, most_threads
 from elmo_bench.nn.numerics import compiled, outer
 
-NEAR, NEAR_HALF = 1e-4, 0.1  # largest difference from torch that the check of the compiled functions allows
+NEAR, NEAR_HALF = 1e-4, 0.1  # largest difference from torch that the check of the compiled functions accepts
 SIZE = 64  # numbers of a state in it
 INFINITE = float("inf")
 
@@ -28,14 +28,14 @@ INFINITE = float("inf")
 class CellKind(NamedTuple):
     """A cell: its number in `kernels/recurrent.h`, its sizes there in multiples of the state's, and a step by torch.
 
-    `step` takes gates = base + U h, extra, h, c (D, n, parts * H) and the bound of c; it gives h, or what becomes h by
-    the projection, and c.
+    `step` takes gates = base + U h, extra, h, c (D, n, parts * H) and the bound of c; it returns h (before a
+    projection) and c.
     """
 
     number: int
     gates: int
-    others: int  # of `extra`: what the cell needs of the word besides
-    kept: int  # for the way back
+    others: int  # of `extra`: further inputs of the cell
+    kept: int  # for the backward pass
     step: Callable[[Tensor, Tensor, Tensor, Tensor, float], tuple[Tensor, Tensor]]
 
 
@@ -62,7 +62,7 @@ def _coupled(gates: Tensor, extra: Tensor, h: Tensor, c: Tensor, clip: float) ->
 
 
 def _projected(gates: Tensor, extra: Tensor, h: Tensor, c: Tensor, clip: float) -> tuple[Tensor, Tensor]:
-    """c' = f * c + i * tanh(j) within the bound; o * tanh(c') is projected. c stays float32 beside 16 bits."""
+    """c' = f * c + i * tanh(j) within the bound; o * tanh(c') is projected. c stays float32 beside 16-bit products."""
     i, j, f, o = gates.to(c.dtype).chunk(4, dim=2)
     c = torch.sigmoid(f + FORGET_BIAS) * c + torch.sigmoid(i) * torch.tanh(j)
     c = c.clamp(-clip, clip)
@@ -86,16 +86,16 @@ def recurrence(
     projection: Tensor | None = None,
     clips: tuple[float, float] = (INFINITE, INFINITE),
 ) -> tuple[Tensor, Tensor]:
-    """All steps of D directions, with gradients for every tensor but those of the cells that are returned.
+    """All steps of D directions, with gradients for every tensor except the returned cells.
 
     Args:
-        base: (D, N, gates * H) packed rows, step after step; what is added to U h. Its dtype is that of the products.
+        base: (D, N, gates * H) packed rows, step after step, added to U h. Its dtype is that of the products.
         weight: U (D, gates * H, P); P is H without a projection.
         sizes: sentences of each step, never increasing, N in total.
         h, c: (D, B, P) and (D, B, H), before the first step.
         extra: (D, N, others * H), for the cells that need it.
         mask: (D, B, P), multiplies h before U does, at every step.
-        projection: (D, P, H), of what a cell gives.
+        projection: (D, P, H), of the cells' outputs.
         clips: bounds of c and of projected outputs.
 
     Returns:
@@ -114,7 +114,7 @@ def _by_kernels(
     extra: Tensor, mask: Tensor | None, projection: Tensor | None, clips: tuple[float, float],
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """`recurrence` by the compiled functions."""
-    cells, width = -c.shape[2] % kernels.step, -h.shape[2] % kernels.step  # numbers to fill up vectors, always zero
+    cells, width = -c.shape[2] % kernels.step, -h.shape[2] % kernels.step  # padding of vectors, always zero
     if cells or width:
         base, extra = _filled(base, cell.gates, cells), _filled(extra, cell.others, cells)
         weight = F.pad(_filled(weight.mT, cell.gates, cells).mT, (0, width))
@@ -128,7 +128,7 @@ def _by_kernels(
 
 
 def _plain(x: Tensor) -> Tensor:
-    """Each row in one piece; rows may be parts of wider ones, or one and the same."""
+    """Each row contiguous; rows may be parts of wider rows, or the same row."""
     return x if x.dim() == 3 and x.stride(2) == 1 else x.contiguous()
 
 
@@ -168,7 +168,7 @@ def _by_torch(
 
 
 class _WithGradientOf(torch.autograd.Function):
-    """`base` as it is; backward, also the gradient of a weight whose products with some rows were added to it."""
+    """`base` unchanged; backward also computes the gradient of a weight whose products with some rows were added."""
 
     @staticmethod
     def forward(ctx: Any, base: Tensor, weight: Tensor, rows: list[Tensor]) -> Tensor:
@@ -186,7 +186,7 @@ class _WithGradientOf(torch.autograd.Function):
 
 @cache
 def kernels(half: bool = False) -> Kernels | None:
-    """The compiled functions, as `library.checked` gives them."""
+    """The compiled functions, from `library.checked`."""
     return checked(half, differences, NEAR_HALF if half else NEAR)
 
 
@@ -216,7 +216,7 @@ ORDER = (
 
 
 class _Compiled(torch.autograd.Function):
-    """`recurrence` by the compiled functions, with sizes that fill vectors; what is kept is float32."""
+    """`recurrence` by the compiled functions, with sizes that fill vectors; kept values are float32."""
 
     @staticmethod
     def forward(
@@ -237,7 +237,7 @@ class _Compiled(torch.autograd.Function):
         _call(given, packed, {"base": base, "extra": extra, "h": h, "c": c, "mask": mask, **rows}, backward=False)
         ctx.save_for_backward(extra, weight, h, c, mask, projection, *rows.values())
         ctx.mark_non_differentiable(rows["state"])
-        ctx.set_materialize_grads(False)  # of what is kept: it would be the largest array of a step
+        ctx.set_materialize_grads(False)  # zeros for the kept values would be the largest array of a step
         return rows["out"], rows["state"]
 
     @staticmethod
@@ -265,7 +265,7 @@ class _Compiled(torch.autograd.Function):
 def _product(gradient: Tensor, rows: Tensor) -> Tensor:
     """(D, N, G), (D, N, P) -> (D, G, P), the gradient of a weight."""
     pairs = zip(gradient, rows.to(gradient.dtype), strict=True)
-    return torch.stack([outer(one, other).contiguous() for one, other in pairs])  # transposed ones it stacks slowly
+    return torch.stack([outer(one, other).contiguous() for one, other in pairs])  # `stack` is slow if transposed
 
 
 def _call(given: tuple, packed: list, tensors: dict[str, Any], backward: bool) -> None:
@@ -280,6 +280,6 @@ def _call(given: tuple, packed: list, tensors: dict[str, Any], backward: bool) -
     for direction in range(len(base)):
         weights = [None if part is None else part[direction] for part in packed]
         tensor = {name: one[direction] for name, one in tensors.items() if one is not None}
-        rows = [tensor[name].data_ptr() if name in tensor else 0 for name in ORDER]  # not all in one piece
+        rows = [tensor[name].data_ptr() if name in tensor else 0 for name in ORDER]  # not all contiguous
         pointers = [starts, *rows[:2], weights[0], 0 if weights[1] is None else weights[1], *rows[2:]]
         kernels.call("recurrence", most_threads(), *pointers, *clips, *numbers)

@@ -1,9 +1,9 @@
 """Spans of words: all candidates of a text, their vectors, the best that do not cross, and their antecedents.
 
 After Lee et al. 2017. The N words of a document are given without padding; candidate (s, k) is the k + 1 words from
-word s on. A table over candidates is (N, K), K being the most words of a span; a cell whose span would leave its
+word s on. A table over candidates is (N, K), K being the maximum width of a span; a cell whose span would leave its
 sentence is not `inside`. The antecedents of a span are scored, and the loss is the marginal likelihood of all correct
-ones.
+antecedents.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def candidates(lengths: Sequence[int], max_span_width: int) -> np.ndarray:
 
 
 def best_without_crossing(scores: np.ndarray, inside: np.ndarray, keep: int) -> np.ndarray:
-    """The spans that a greedy search keeps: in order of falling score, each that crosses none already kept.
+    """The spans kept by a greedy search: in order of decreasing score, each span that crosses none already kept.
 
-    Two spans cross if they overlap and neither contains the other. Of equal scores the earlier, then the shorter span
-    comes first.
+    Two spans cross if they overlap and neither contains the other. With equal scores, the earlier, then the shorter
+    span comes first.
 
     Args:
         scores: (N, K).
@@ -46,7 +46,7 @@ def best_without_crossing(scores: np.ndarray, inside: np.ndarray, keep: int) -> 
     flat = np.flatnonzero(inside)
     order = flat[np.argsort(-scores.ravel()[flat], kind="stable")].tolist()
     n, widest = inside.shape
-    last, first = list(range(n)), list(range(n))  # of the spans kept: farthest end from a word on, farthest start to it
+    last, first = list(range(n)), list(range(n))  # of kept spans: farthest end from a word on, farthest start to it
     kept: list[int] = []
     for place in order:
         if len(kept) == keep:
@@ -65,7 +65,7 @@ class Spans(nn.Module):
 
     Args:
         encoded_size: E, of a word after the encoder.
-        own_size: V, of a word before it; the attended heads are made of these vectors.
+        own_size: V, of a word before the encoder; attended heads are sums of these vectors.
         max_span_width: K, the words of the longest span.
         width_size: F, of the span width feature.
         hidden: of the FFNN.
@@ -95,7 +95,7 @@ class Spans(nn.Module):
         nn.init.xavier_uniform_(self.attention.weight)
 
     def widths(self, inside: np.ndarray) -> Tensor:
-        """(N, K, F): the width feature of each candidate, each with dropout of its own."""
+        """(N, K, F): the width feature of each candidate, each with its own dropout mask."""
         return self.dropout(self.width.weight.expand(*inside.shape, -1))
 
     def forward(self, h: Tensor, own: Tensor, widths: Tensor, inside: np.ndarray) -> Tensor:
@@ -142,7 +142,7 @@ class Spans(nn.Module):
         return torch.cat([h[starts], h[starts + k], widths[starts, k], heads], dim=1)
 
 
-BLOCK = 4  # targets in one product on a CPU; more would not fit the cache
+BLOCK = 4  # targets in one product on a CPU; more would not fit into the cache
 DEVICE_BLOCK = 64  # elsewhere; fewer would be too many small operations
 BOUNDS = (1, 2, 3, 4, 5, 8, 16, 32, 64)  # the smallest distance in each bin after the first
 
@@ -234,7 +234,7 @@ def pairs(
     Each target i is paired with the nearest `max_antecedents` spans before it, the farthest first.
     """
     last = n if last is None else last
-    total = int(np.minimum(np.arange(first, last), max_antecedents).sum())  # P, for which a GPU would be waited for
+    total = int(np.minimum(np.arange(first, last), max_antecedents).sum())  # P, without waiting for a GPU
     targets = torch.arange(first, last, device=device)
     counts = targets.clamp(max=max_antecedents)
     row = torch.arange(last - first, device=device).repeat_interleave(counts, output_size=total)  # (P,)
@@ -245,15 +245,16 @@ def pairs(
 class PairProduct(torch.autograd.Function):
     """a[i] + b[j] + sum_d g_i[d] g_j[d] w[:, d] of all `pairs(n, max_antecedents, first, last)`.
 
-    a, b (n, H), g (n, D) and w (H, D) -> (P, H). The elementwise products of all P pairs are never held at once: they
-    are computed for one block of targets at a time, and again in the backward pass, for which only g and w are kept.
+    a, b (n, H), g (n, D) and w (H, D) -> (P, H). The elementwise products of all P pairs are never stored together:
+    they are computed for one block of targets at a time, and again in the backward pass, for which only g and w are
+    kept.
     """
 
     @staticmethod
     def forward(
         ctx: Any, a: Tensor, b: Tensor, g: Tensor, w: Tensor, max_antecedents: int, first: int, last: int
     ) -> Tensor:
-        w = w.contiguous()  # it is a part of a layer's
+        w = w.contiguous()  # part of a layer's weight
         ctx.save_for_backward(g, w)
         ctx.range = max_antecedents, first, last
         parts = []
@@ -292,7 +293,7 @@ def _target_blocks(max_antecedents: int, first: int, last: int, device: Any) -> 
         end = min(start + size, last)
         lowest = max(start - max_antecedents, 0)
         i, j = np.arange(start, end)[:, None], np.arange(lowest, end)
-        places = np.flatnonzero((j < i) & (j >= i - max_antecedents))  # on the CPU: a GPU need not be waited for
+        places = np.flatnonzero((j < i) & (j >= i - max_antecedents))  # on the CPU, without waiting for a GPU
         yield slice(start, end), slice(lowest, end), on_device(places, device)
 
 

@@ -1,8 +1,8 @@
-"""Convolutions over the characters of words, of which each filter's largest value counts.
+"""Convolutions over the characters of words, with each filter's largest value over a word.
 
 On a CPU by compiled functions, elsewhere by torch.
 
-A gradient goes back through the largest window of each word alone, which is a fraction of a convolution's work.
+A gradient goes back only through the largest window of each word, which is a fraction of a convolution's work.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from torch.autograd.function import once_differentiable
 from elmo_bench.nn.kernels.library import Kernels, checked, most_threads
 from elmo_bench.nn.numerics import linear
 
-NEAR, NEAR_HALF = 1e-5, 0.2  # largest difference that the check allows; rounding changes which window is the largest
-ROOM = 64  # rows of zeros below the last word's, which the compiled functions may read
+NEAR, NEAR_HALF = 1e-5, 0.2  # largest difference accepted by the check; rounding can change which window is the largest
+ROOM = 64  # rows of zeros after the last word, which the compiled functions may read
 Places = Sequence[tuple[int, Tensor]]
 
 
@@ -30,7 +30,7 @@ def largest(x: Tensor, convolutions: Iterable[Any], places: Places) -> Tensor:
     Args:
         x: (n, K, D) vectors of the characters of n words.
         convolutions: `nn.Conv1d` of one width after another.
-        places: of each width the first window, and (n,) how many there are of each word, at least one.
+        places: for each width the first window, and (n,) the number of windows of each word, at least one.
 
     Returns:
         (n, F), of the dtype of products.
@@ -45,7 +45,7 @@ def largest(x: Tensor, convolutions: Iterable[Any], places: Places) -> Tensor:
 
 
 def _by_torch(_: Any, x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], places: Places) -> Tensor:
-    """As products, with which a training step takes three quarters of the time of `conv1d`."""
+    """As products: a training step takes three quarters of the time with `conv1d`."""
     pooled = []
     for weight, bias, (first, count) in zip(weights, biases, places, strict=True):
         starts, width = x.shape[1] - first - weight.shape[2] + 1, weight.shape[2]
@@ -60,7 +60,7 @@ def _by_kernels(
     kernels: Kernels, x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], places: Places
 ) -> Tensor:
     given = [x, *(weight.mT.flatten(1) for weight in weights)]
-    zero = torch.stack([part.detach().sum() for part in given]).sum() * 0  # NaN if one is, which a maximum would hide
+    zero = torch.stack([part.detach().sum() for part in given]).sum() * 0  # NaN if one is, as a maximum would hide it
     out: Any = _Largest.apply(kernels, places, *given)
     return out + (torch.cat([*biases]) + zero)
 
@@ -72,7 +72,7 @@ class _Largest(torch.autograd.Function):
     def forward(ctx: Any, kernels: Kernels, places: Places, x: Tensor, *weights: Tensor) -> Tensor:
         rows = F.pad(x.flatten(0, 1), (0, 0, 0, ROOM))  # (n * K + ROOM, D)
         features = sum(map(len, weights))
-        out, where = x.new_empty(2, len(x), features + kernels.panel)  # a width's last panel is written over the next
+        out, where = x.new_empty(2, len(x), features + kernels.panel)  # a width's last panel extends into the next
         ctx.given = kernels, places, x.shape, [len(weight) for weight in weights]
         _each("windows", ctx.given, kernels.factors(rows), [kernels.packed(weight) for weight in weights], out, where)
         ctx.save_for_backward(rows, where, *weights)
@@ -108,7 +108,7 @@ def _each(
 
 @cache
 def kernels(half: bool = False) -> Kernels | None:
-    """The compiled functions, as `library.checked` gives them."""
+    """The compiled functions, from `library.checked`."""
     return checked(half, difference, NEAR_HALF if half else NEAR)
 
 

@@ -21,7 +21,7 @@ from elmo_bench.nn.numerics import allow_tf32
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.machine import unseen_gpu
 
-MESSAGE = 1 << 20  # numbers from which on gradients are sent: each message has a cost of its own
+MESSAGE = 1 << 20  # gradients are sent once they have this many numbers, because each message has a fixed cost
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class ProcessGroup:
         return slice(self.rank * each, (self.rank + 1) * each)
 
     def average_during_backward(self, leaves: Iterable[Tensor]) -> None:
-        """From now on backward has gradients of these leaves averaged as soon as it has them, and computes the rest.
+        """From now on, gradients of these leaves are averaged during the backward pass, as soon as they are computed.
 
-        `DistributedDataParallel` does so for one module's `forward`; here several are called, and rows of a table.
+        `DistributedDataParallel` does so for one module's `forward`; here several modules and rows of a table are used.
         """
         if self.size > 1:
             for leaf in leaves:
@@ -115,7 +115,7 @@ class ProcessGroup:
 
 
 def leave() -> None:
-    """Ends a process of a group, all done: gloo's threads may abort one that still takes down its interpreter."""
+    """Ends a process of a group after its work: gloo's threads may abort it during the interpreter's shutdown."""
     if dist.is_initialized():
         sys.stdout.flush()
         sys.stderr.flush()

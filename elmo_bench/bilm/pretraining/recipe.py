@@ -48,28 +48,28 @@ class Recipe(Keys):
     clip: Positive = 5.0
     """bound on the total gradient norm of all parameters except the softmax"""
     seed: NonNegativeInt = 1
-    """of the initial weights, the order of sentences and the samples"""
+    """seed of the initial weights, the order of sentences and the samples"""
     bfloat16: bool = False
     """compute matrix products in bfloat16 (parameters, cells and sums stay float32)"""
     softmax_lr: Positive = 1.0
     """factor on the learning rate of the softmax, because a rare word gets few updates"""
     betas: Annotated[tuple[Part, Part], Strict(False)] = (0.9, 0.99)
-    """of Adam: decay rates of the means of gradients and of their squares"""
+    """Adam's decay rates of the means of gradients and of their squares"""
     words: Text | None = None
     """a file with the softmax's words, one per line, instead of the most frequent ones of the text; they are sorted by
     frequency, as the log-uniform sample assumes"""
     optimiser: Literal["adam", "adagrad"] = "adam"
     """adam, or the release's adagrad"""
     accumulator: Positive = 1.0
-    """of Adagrad: the value from which the sums of squared gradients start"""
+    """Adagrad's initial value of the sums of squared gradients"""
     decay: bool = True
     """decay the learning rate linearly, to a twentieth of the peak"""
     loss_times: Positive = 1.0
     """factor on the loss before the backward pass"""
     clip_softmax: bool = False
-    """include the softmax in that norm"""
+    """include the softmax in the norm that `clip` bounds"""
     dropout: Part = 0.0
-    """on the input of every LSTM layer and on the last one's output"""
+    """dropout on the input of every LSTM layer and on the output of the last"""
     negatives_each: bool = False
     """draw a sample for each direction instead of one for both"""
     start: Text | None = None
@@ -104,7 +104,7 @@ class Recipe(Keys):
         return self.lr * min(1.0, (update - first + 1) / self.warmup) * decay
 
     def files(self, root: Path) -> list[Path]:
-        """What the training reads: files, folders and patterns."""
+        """The inputs of the training: files, folders and patterns."""
         named = [*(path for path, _ in (*self.text, *self.heldout)), *filter(None, (self.words, self.start))]
         return [*(root / path for path in named), *(parent_files(root, self.parent) if self.parent else ())]
 
@@ -127,7 +127,7 @@ class Recipe(Keys):
 
 
 def parent_files(root: Path, parent: tuple[str, str]) -> list[Path]:
-    """The files of a biLM to tune: options, weights, and if they are there, its softmax and vocabulary."""
+    """The files of a biLM to tune: options, weights, and its softmax and vocabulary if they exist."""
     options, weights = (root / path for path in parent)
     return [options, weights, *(softmax_files(weights.parent) if has_softmax(weights.parent) else [])]
 

@@ -49,7 +49,7 @@ def pretrain(
     """Trains, exports and measures.
 
     Args:
-        recipe: what to train.
+        recipe: of the biLM.
         root: folder that the recipe's paths are relative to.
         work: contains the folder of checkpoints, which is named by a hash of the recipe and its text.
         output: folder for the finished biLM; it appears only when it is complete.
@@ -67,7 +67,7 @@ def pretrain(
     folder, place = work / recipe.key(root), choose_device(device)
     group = ProcessGroup.join(place)
     outputs.apart(output, recipe.files(root))
-    written = work / "outputs" / fingerprint(os.path.realpath(output))  # one lock, whatever links lead to it
+    written = work / "outputs" / fingerprint(os.path.realpath(output))  # one lock, even if links lead to the folder
     with ExitStack() as locks:
         if group.first:
             locks.enter_context(held(folder, "another process is training this biLM; wait for it, or stop it first"))
@@ -102,7 +102,7 @@ def export(lm: BidirectionalLM, words: list[str], folder: Path, dtype: torch.dty
 def perplexities(
     folder: Path, root: Path, texts: list[tuple[str, int | None]], device: torch.device | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Forward, backward and mean full-softmax perplexity of an exported biLM, by the path of the text."""
+    """Forward, backward and mean full-softmax perplexity of an exported biLM, for each text's path."""
     lm, words = load_lm(folder)
     lm.to(device)
     by_text = {}
@@ -113,12 +113,12 @@ def perplexities(
 
 
 def show(card: dict[str, Any], console: Console) -> None:
-    """Prints the perplexities of a card, and how many words of each text are not in the vocabulary."""
+    """Prints the perplexities of a card, and the number of words of each text that are not in the vocabulary."""
     hours, tokens = card["hours"], card["tokens_seen"] / 1e6
     columns = ("held-out text", "tokens", "unknown words", "forward", "backward", "mean")
     table = Table(*columns, title=f"{tokens:.1f}M tokens, {hours:.2f} h")
     for path, row in card["perplexity"].items():
-        unknown = str(row.get("unknown_words", "-"))  # no card before this key has it
+        unknown = str(row.get("unknown_words", "-"))  # missing in older cards
         measured = (f"{row[key]:.1f}" for key in ("forward", "backward", "mean"))
         table.add_row(path, str(row["tokens"]), unknown, *measured)
     if card["perplexity"]:
@@ -130,7 +130,7 @@ def make_recipe(cfg: DictConfig, root: Path | None = None) -> Recipe:
 
     Args:
         cfg: the block.
-        root: the folder of the text. Files that are not there may be in the current folder.
+        root: the folder of the text. Files missing there may be in the current folder.
     """
     values: dict[str, Any] = OmegaConf.to_container(cfg, resolve=True)  # type: ignore[assignment]
     for key in ("text", "heldout"):
@@ -148,7 +148,7 @@ def make_recipe(cfg: DictConfig, root: Path | None = None) -> Recipe:
 
 
 def _below(value: Any, root: Path) -> Any:
-    """A path below `root`, or that of the current folder where only this one exists; also of each of a list."""
+    """A path below `root`, or below the current folder if it exists only there; also for each path of a list."""
     if not isinstance(value, str):
         return tuple(_below(each, root) for each in value)
     here, below = (os.path.exists(path) or glob(path) for path in (value, str(root / value)))  # or one of a pattern
@@ -156,5 +156,5 @@ def _below(value: Any, root: Path) -> Any:
 
 
 def is_of(card: dict[str, Any], recipe: Recipe, root: Path) -> bool:
-    """Whether a card is of this recipe and the present content of its text; True for older cards without a key."""
+    """Whether a card has this recipe and the current content of its text; True for older cards without a key."""
     return "key" not in card or card["key"] == recipe.key(root)

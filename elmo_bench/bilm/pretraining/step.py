@@ -27,12 +27,12 @@ class Sample(NamedTuple):
 class UpdateInput(NamedTuple):
     """One update's input for both directions."""
 
-    words: Words  # what they read
+    words: Words  # inputs
     ids: Tensor  # (R,) int64: vocabulary ids of all targets and negatives
     samples: list[Sample]  # one per direction; the targets are time-major, as the LSTM's packed rows
 
     def to(self, device: torch.device) -> UpdateInput:
-        """The batch on a device, copied while a GPU computes."""
+        """The batch on a device, copied while the GPU computes."""
         return self.each(lambda part: part.to(device, non_blocking=True))
 
     def each(self, change: Callable[[Tensor], Tensor]) -> UpdateInput:
@@ -85,7 +85,7 @@ class Batcher:
 
 
 class Dropout:
-    """Dropout whose masks follow from a seed alone, so that a resumed run draws the same ones."""
+    """Dropout whose masks depend only on a seed, so that a resumed run draws the same masks."""
 
     def __init__(self, p: float, seed: int, device: torch.device):
         self.p = p
@@ -131,7 +131,7 @@ def optimisers(
 ) -> tuple[torch.optim.Optimizer, torch.optim.Optimizer]:
     """The optimisers of the dense parameters and of the softmax's tables; the learning rate is set at every update.
 
-    Adam leaves the moments of rows without a gradient as they are; its bias correction counts all updates.
+    Adam does not change the moments of rows without a gradient; its bias correction counts all updates.
     """
     if recipe.optimiser == "adagrad":
         dense_one, sparse_one = (
@@ -143,7 +143,7 @@ def optimisers(
 
 
 class RowAdam(torch.optim.SparseAdam):
-    """`SparseAdam` in half its time, bit for bit: it takes rows out of the tables in place of adding sparse tensors."""
+    """`SparseAdam` in half the time, with the same bits: it indexes rows instead of adding sparse tensors."""
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:
@@ -155,7 +155,7 @@ class RowAdam(torch.optim.SparseAdam):
                 if not state:
                     state |= {"step": 0, "exp_avg": torch.zeros_like(table), "exp_avg_sq": torch.zeros_like(table)}
                 state["step"] += 1
-                ids, gradient = table.grad._indices()[0], table.grad._values()  # as `give_rows` has set it
+                ids, gradient = table.grad._indices()[0], table.grad._values()  # set by `give_rows`
                 mean, square = (state[name].index_select(0, ids) for name in ("exp_avg", "exp_avg_sq"))  # (R, P)
                 mean += (gradient - mean).mul_(1 - first)
                 square += gradient.square().sub_(square).mul_(1 - second)
@@ -173,12 +173,12 @@ def change(optimiser: torch.optim.Optimizer, rate: float) -> None:
 
 
 def give_rows(table: Tensor, ids: Tensor, gradient: Tensor) -> None:
-    """Sets the gradient of a table that is zero but in some rows.
+    """Sets a table's gradient, which is zero except in some rows.
 
     Args:
         ids: (R,) distinct row numbers, sorted.
         gradient: (R, P), of these rows.
     """
-    # torch 2.11 warns where its argument `check_invariants=False` says the same
+    # torch 2.11 would warn about the equivalent argument `check_invariants=False`
     with torch.sparse.check_sparse_tensor_invariants(enable=False):
         table.grad = torch.sparse_coo_tensor(ids[None], gradient, table.shape, is_coalesced=True)

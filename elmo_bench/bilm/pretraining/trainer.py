@@ -83,7 +83,7 @@ class Journal:
             self.run.log(values, step=int(values["update"]))
 
     def shorten(self, update: int) -> None:
-        """Drops the lines after an update, which a resumed run writes again."""
+        """Drops the lines after an update, because a resumed run writes them again."""
         if not self.path.exists():
             return
         if update == 0:
@@ -100,7 +100,7 @@ class Journal:
 
 
 SMALLER = "lower recipe.rows, recipe.steps or recipe.negatives: another recipe, that is another biLM"
-HARDLY = 0.1  # the share of the running words from which on a vocabulary is taken to be meant for a text
+HARDLY = 0.1  # a vocabulary that covers a smaller share of the running words is not meant for the text
 REMEDY = "force=true trains from the start"
 CPU, ALONE = torch.device("cpu"), ProcessGroup()
 
@@ -109,7 +109,7 @@ class Trainer:
     """One training run in one folder.
 
     Args:
-        recipe: what to train.
+        recipe: of the biLM.
         root: folder that the recipe's paths are relative to.
         folder: for checkpoint and log; if it contains a checkpoint, the run resumes from it.
         every: seconds between checkpoints.
@@ -173,7 +173,7 @@ class Trainer:
         logged = self.update, self.seconds
         with (
             torch.compiler.set_stance("force_eager") if self.eager else nullcontext(),
-            ThreadPoolExecutor(1, "checkpoint") as self.writer,  # on its end, the last checkpoint is written
+            ThreadPoolExecutor(1, "checkpoint") as self.writer,  # at its end, the last checkpoint is written
             Progress(*columns, console=self.console, disable=not self.console.is_terminal) as progress,
         ):
             bar = progress.add_task("", total=recipe.updates, completed=self.update, info="")
@@ -188,7 +188,7 @@ class Trainer:
                 if self.update % 50 == 0 or last:
                     self._log(loss, logged, progress, bar)
                     logged = self.update, self.seconds
-                asked = self.group.size == 1 or self.update % 10 == 0  # several processes agree every ten updates
+                asked = self.group.size == 1 or self.update % 10 == 0  # processes decide together, every ten updates
                 if last or (asked and self.group.agree(time.monotonic() - saved > self.every)):
                     self._save()
                     saved = time.monotonic()
@@ -221,7 +221,7 @@ class Trainer:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the exported numbers: a tuned biLM keeps its parent's, so that nothing is rounded."""
+        """The type of the exported numbers: a tuned biLM keeps its parent's, so that nothing is rounded."""
         return torch.float16 if self.recipe.parent is None else stored_dtype(self.root / self.recipe.parent[1])
 
     def _vocabulary(self) -> list[str]:
@@ -233,16 +233,16 @@ class Trainer:
         return self.corpus.by_frequency(self._covering(self.root / recipe.words, recipe.vocabulary))
 
     def _covering(self, path: Path, size: int | None = None) -> list[str]:
-        """A given vocabulary; prints how much of the text it has. Raises `UserError` if that is hardly anything."""
+        """A given vocabulary; prints the share of the text that it covers. Raises `UserError` if that is too small."""
         words = read_vocabulary(path, size)
-        mend, total = "is it a list of its words, one a line and nothing else?", len(self.corpus.tokens)
+        mend, total = "is it a list of its words, one per line and nothing else?", len(self.corpus.tokens)
         known = total - self.corpus.unknown(words)[0]
         message = coverage(path, known, total, "running words of the text", HARDLY, mend)
         self.console.print(message, style="dim", highlight=False, soft_wrap=True)
         return words
 
     def _start(self) -> int:
-        """Takes the weights of the biLM that this run tunes or continues; returns how many updates that one has had."""
+        """Loads the weights of the biLM that this run tunes or continues; returns the number of its updates."""
         if self.recipe.parent is not None:
             options, weights = (self.root / path for path in self.recipe.parent)
             if has_softmax(weights.parent):
@@ -254,10 +254,10 @@ class Trainer:
         folder = self.root / self.recipe.start
         earlier, words = load_lm(folder)
         if earlier.bilm.options != self.lm.bilm.options or words != self.words:
-            raise UserError("a biLM of other sizes or with another vocabulary; recipe.start continues the same", folder)
+            raise UserError("a biLM of other sizes or with another vocabulary; recipe.start needs the same", folder)
         updates = read_card(folder).get("updates")
         if not isinstance(updates, int):
-            raise UserError("its card.json does not say after how many updates it stopped", folder)
+            raise UserError("its card.json does not give the update at which it stopped", folder)
         self.lm.load_state_dict(earlier.state_dict())
         return updates
 
@@ -266,14 +266,14 @@ class Trainer:
         recipe, rate = self.recipe, self.recipe.rate(self.update, self.first)
         rows = step.touched(self.lm, batch)
         self.group.average_during_backward(rows)
-        seed = (recipe.seed * 1_000_003 + self.update) * self.group.size + self.group.rank  # of this update and process
+        seed = (recipe.seed * 1_000_003 + self.update) * self.group.size + self.group.rank  # of update and process
         loss = step.loss(self.lm, batch, rows, self.states, step.Dropout(recipe.dropout, seed, self.device))
         (loss * recipe.loss_times).backward()
         self.group.received()
         gradients = [row.grad for row in rows if row.grad is not None]
         clipped = [*self.dense, *rows] if recipe.clip_softmax else self.dense
         norm = nn.utils.clip_grad_norm_(clipped, recipe.clip)
-        if self.group.size == 1:  # a process must not stop alone; the gradients are those of all
+        if self.group.size == 1:  # a process must not stop alone; the gradients are averaged over all
             self._stop_at(self.watch.add(self.update + 1, "loss", loss))
         self._stop_at(self.watch.add(self.update + 1, "gradient", norm))
         if rate:  # a step of length 0 could still turn -0.0 into 0.0
@@ -288,7 +288,7 @@ class Trainer:
         """Raises `UserError` for a number that is not finite."""
         if fault is None:
             return
-        saved = "the last checkpoint is from before it" if self._checkpoint.exists() else "there is no checkpoint yet"
+        saved = "the last checkpoint is older" if self._checkpoint.exists() else "there is no checkpoint yet"
         rate = self.recipe.rate(fault.step - 1, self.first)
         raise UserError(
             f"update {fault.step}: the {fault.what} is {fault.value} at learning rate {rate:g}; {saved}; "
@@ -354,7 +354,7 @@ class Trainer:
             self.writing = self.writer.submit(write_bytes, self._checkpoint, copy.getbuffer())
 
     def _written(self) -> None:
-        """Waits for the checkpoint before this one; raises what went wrong."""
+        """Waits until the previous checkpoint is written; raises its error, if any."""
         if self.writing is not None:
             self.writing.result()
 
@@ -371,7 +371,7 @@ class Trainer:
         self.console.print(f"resuming after update {self.update} of {self.recipe.updates}", style="dim")
 
     def _go_on(self, state: dict[str, Any]) -> None:
-        """Takes over what a checkpoint holds; raises an error of Python's or torch's if it is of another shape."""
+        """Restores the content of a checkpoint; raises an error of Python or torch if its structure differs."""
         if "param_groups" not in state["row_optimiser"]:
             raise UserError(f"written by an earlier version of this package; {REMEDY}", self._checkpoint)
         self.lm.load_state_dict(state["lm"])

@@ -1,4 +1,4 @@
-// Products of bfloat16 by AMX's tiles of registers, where the processor has them and the system permits their use.
+// Products of bfloat16 by AMX's tiles of registers, if the processor has them and the system permits their use.
 #pragma once
 
 #include "vectors.h"
@@ -10,7 +10,7 @@ constexpr long AMX_ROWS = 16;  // of a tile, each with LANES words
 #include <unistd.h>
 constexpr bool HAS_AMX = true;
 
-// Whether this process may use the tiles: Linux wants to be asked, since they enlarge what it saves of a thread.
+// Whether this process may use the tiles: Linux requires a request, since they enlarge a thread's saved state.
 static bool amx_permitted() {
   constexpr long REQUEST = 0x1023, TILE_DATA = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   static const bool permitted = syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
@@ -24,10 +24,10 @@ struct alignas(64) TileLayout {
 };
 static const TileLayout EIGHT_FULL = {1, {}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
 
-// Before it, all that was written lies in memory: of an array, GCC's intrinsics name the first bytes only, or none.
+// Before this point, all writes are in memory: GCC's intrinsics declare only the first bytes of an array, or none.
 INLINE void settle(const void* p) { asm volatile("" : : "r"(p) : "memory"); }
 
-// While it exists, the thread's eight tiles have AMX_ROWS rows of LANES words; then they are laid out as they were.
+// While it exists, the thread's eight tiles have AMX_ROWS rows of LANES words; then their old layout is restored.
 struct Amx {
   TileLayout before;
   Amx() { settle(&before), _tile_storeconfig(&before), settle(&EIGHT_FULL), _tile_loadconfig(&EIGHT_FULL); }

@@ -1,11 +1,11 @@
-// The frozen biLM: the token vectors of words, and the LSTMs; convolutions and recurrent layers in training. The modules of
-// Python that call them compare them with torch.
+// The frozen biLM: the token vectors of words, and the LSTMs; convolutions and recurrent layers in training. The Python
+// modules that call these functions check them against torch.
 
 #include "lstm.h"
 #include "recurrent.h"
 #include "words.h"
 
-// A team shares the work of a function, which gets a structure with its arguments.
+// A team of threads runs a function, which gets a structure with its arguments.
 template <class Part>
 static void shared(long threads, Part part) {
   Team team;
@@ -21,8 +21,8 @@ int halves() { return !HALVES ? FLOATS : amx_permitted() ? AMX : PAIRS; }
 // Floats between the blocks of an operand.
 long distance(long factors, long rows) { return factors == AMX ? apart<AMX>(rows) : apart<FLOATS>(rows); }
 
-// `factors`, FLOATS or what `halves` says, are what all of the following multiply. With bfloat16, "a multiple of LANES" is
-// one of 2 * LANES, and the words of a panel are filled up with zeros to a multiple of LANES.
+// All of the following multiply `factors`: FLOATS, or the result of `halves`. With bfloat16, "a multiple of LANES" means
+// one of 2 * LANES, and the words of a panel are padded with zeros to a multiple of LANES.
 
 // The token vectors of words.
 void encode(const Words* all, long factors, long threads) {

@@ -1,8 +1,7 @@
-"""Compiles the functions of `kernels.cpp`, once for each machine, and calls them; threads that compute side by side.
+"""Compiles the functions of `kernels.cpp`, once per machine, and calls them, also in parallel threads.
 
-Plain C functions through `ctypes`, and not an extension of torch: they compile in seconds, fit every version of
-torch, and leave Python's lock free, so that threads run them side by side. A library is kept for the machine that built
-it.
+Plain C functions through `ctypes`, not an extension of torch: they compile in seconds, work with any version of torch,
+and release Python's lock, so that threads run in parallel. A library is kept for the machine that built it.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def built() -> Path:
     """The path of the compiled library for this compiler and processor, made if necessary.
 
     Raises:
-        OSError, subprocess.SubprocessError: there is no compiler, it fails, or there is no place for the library.
+        OSError, subprocess.SubprocessError: there is no compiler, it fails, or the library cannot be written.
     """
     compiler = next((found for name in COMPILERS if name and (found := shutil.which(name))), None)
     if compiler is None:
@@ -53,14 +52,14 @@ def built() -> Path:
     texts = [path.read_text(encoding="utf-8") for path in (SOURCE, *sorted(SOURCE.parent.glob("*.h")))]
     key = fingerprint([texts, list(FLAGS), compiler, stat.st_size, stat.st_mtime, _processor()])
     folder = places.machine_cache() / "kernels" / key
-    # A damaged library would end the process, and one that somebody else could write would run their code in it.
+    # A damaged library would crash the process, and a library that others could write would run their code.
     if not (private(folder) and is_made_here(folder / LIBRARY)):
         _compile([compiler, *FLAGS, str(SOURCE)], folder)
     return folder / LIBRARY
 
 
 def _processor() -> list[str]:
-    """What `-march=native` depends on: a home folder may be shared by several machines."""
+    """The properties that `-march=native` depends on: several machines may share a home folder."""
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
         return sorted({line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))})
@@ -85,15 +84,15 @@ Argument = Tensor | int | float
 
 
 class Factors(IntEnum):
-    """What products multiply, by the numbers of `kernels.cpp`."""
+    """The type of the factors of matrix products, by the numbers of `kernels.cpp`."""
 
     FLOATS = 0
-    PAIRS = 1  # of bfloat16, as vectors
-    AMX = 2  # the same in tiles of registers
+    PAIRS = 1  # pairs of bfloat16, in vectors
+    AMX = 2  # pairs of bfloat16, in tiles of registers
 
 
 class Weights(NamedTuple):
-    """Of one direction of one LSTM layer; the 4C gates in the order i, f, o, j for each `lanes` cells."""
+    """Weights of one direction of one LSTM layer; the 4C gates in the order i, f, o, j for each `lanes` cells."""
 
     input: Tensor  # (4C, P), packed
     bias: Tensor  # (4C,)
@@ -102,23 +101,23 @@ class Weights(NamedTuple):
 
 
 class EncoderWeights(NamedTuple):
-    """Of the token encoder; weights packed, with a bias for every column of their panels."""
+    """Weights of the token encoder, packed, with a bias for every column of their panels."""
 
     table: Tensor  # (characters, words) embeddings, as factors
     kinds: list[tuple[int, int]]  # width and number of each kind of filter
-    squash: bool  # tanh and not relu
-    features: int  # filters in all
-    filled: int  # the same, up to a multiple of half a panel: columns that are added are zero
+    squash: bool  # tanh instead of relu
+    features: int  # number of all filters
+    filled: int  # the same, rounded up to a multiple of half a panel by columns of zeros
     filters: list[Linear]  # of each kind: (number, width * size)
-    highways: list[Linear]  # (2 * filled, filled): half a panel of transform, half a panel of carry, in turn
+    highways: list[Linear]  # (2 * filled, filled): alternating half panels of transform and carry
     projection: list[Linear]  # (P, filled), or none
 
 
 def load(half: bool = False) -> Kernels | None:
-    """The compiled functions, unchecked; None without a compiler or where they are turned off.
+    """The compiled functions, unchecked; None without a compiler or if they are turned off.
 
     Args:
-        half: those that multiply in bfloat16; None too where the processor or the compiler has no instructions for it.
+        half: those that multiply in bfloat16; also None if the processor or the compiler has no instructions for it.
     """
     if os.environ.get("ELMO_BENCH_KERNELS") == "0":
         return None
@@ -129,22 +128,22 @@ def load(half: bool = False) -> Kernels | None:
 
 
 def checked(half: bool, difference: Callable[[Kernels], float], near: float) -> Kernels | None:
-    """What `load` gives, if its results are as near to torch's as `difference` has to say."""
+    """The functions from `load`, if their `difference` from torch is below `near`; otherwise None."""
     found = load(half)
     with torch.inference_mode(False), torch.enable_grad(), torch.autocast("cpu", enabled=False):
         return found if found and difference(found) < near else None
 
 
 class Kernels:
-    """The functions of `kernels.cpp` on float32 tensors on the CPU, contiguous where nothing else is said.
+    """The functions of `kernels.cpp` on float32 tensors on the CPU, contiguous unless stated otherwise.
 
     Args:
         path: the library.
-        half: multiply in bfloat16, by AMX where it may be used; sums and everything else remain float32.
+        half: multiply in bfloat16, by AMX if possible; sums and everything else remain float32.
 
     Attributes:
-        multiplied: what the products multiply here.
-        step: numbers that a row of an operand grows by.
+        multiplied: the type of the products' factors.
+        step: the size of a row of an operand is a multiple of this.
 
     Raises:
         OSError: the processor or the compiler has no instructions for `half`.
@@ -160,7 +159,7 @@ class Kernels:
             raise OSError("no instructions for bfloat16")
 
     def factors(self, x: Tensor) -> Tensor:
-        """(..., n) -> (..., words): as it is multiplied; two bfloat16 numbers stand in the place of a float32."""
+        """(..., n) -> (..., words): the factors of products; two bfloat16 numbers take the place of a float32."""
         x = x.detach()
         return _widened(x, x.shape[-1] % 2).bfloat16().contiguous().view(torch.float32) if self.half else x
 
@@ -180,12 +179,12 @@ class Kernels:
         Args:
             ids: (U, K) int32 characters.
             used: (U,) int32 numbers of characters before the padding.
-            encoder: what makes vectors of them.
+            encoder: its weights.
             most: words that a thread encodes at once.
-            threads: how many share the work.
+            threads: their number.
 
         Returns:
-            (U, P or more): columns beyond P mean nothing.
+            (U, P or more): columns beyond P are meaningless.
         """
         (words, columns), size, filled = ids.shape, encoder.table.shape[1], encoder.filled
         pairs = [*encoder.filters, *encoder.highways, *encoder.projection]
@@ -216,15 +215,15 @@ class Kernels:
 
         Args:
             tokens: (N, P), P a multiple of `panel`.
-            order, places: (2, N) int64: for each packed word of a direction its token, and its place in `out` or -1.
+            order, places: (2, N) int64: for each packed word of a direction its token, and its row in `out` or -1.
             sizes: (steps,) int64 rows of each step, never increasing, N in total.
             weights: of the forward layers, then of the backward layers.
             clips: of cells and outputs.
             skip: every layer but the first adds its input to its output.
-            h, c: (2, L, B, P) and (2, L, B, C): the states before, replaced by each row's last ones; C is a multiple of
-                `step`.
+            h, c: (2, L, B, P) and (2, L, B, C): the initial states, replaced by each row's final ones; C is a multiple
+                of `step`.
             out: (places, L+1, 2, P), of which [:, 1:] is written.
-            threads: how many share the work.
+            threads: their number.
         """
         words, (_, layers, batch, width), cells = len(tokens), h.shape, c.shape[3]
         together = max(batch, min(words, GATES))
@@ -252,7 +251,7 @@ class Kernels:
 
 
 def _widened(x: Tensor, columns: int, rows: int = 0) -> Tensor:
-    """With zeros beside and below it; `F.pad` would copy it also where nothing is missing."""
+    """With columns and rows of zeros added; `F.pad` would copy it even if nothing is added."""
     return F.pad(x, (0, columns, 0, rows)) if columns or rows else x
 
 
@@ -271,7 +270,7 @@ def _addresses(parts: Iterable[Iterable[Tensor]]) -> Tensor:
 
 
 def _address(tensor: Tensor) -> int:
-    """Where its numbers lie; others than those that the functions read would be read as noise, or beyond their end."""
+    """The tensor's data pointer. With another layout or type, the functions would read noise or beyond its end."""
     assert tensor.is_contiguous()
     assert tensor.device.type == "cpu"
     assert tensor.dtype == torch.float32 or not tensor.is_floating_point()
@@ -288,7 +287,7 @@ Result = TypeVar("Result")
 
 
 def direction_threads(run: Callable[[int], Result], like: Tensor) -> list[Result]:
-    """`run(0)` and `run(1)`, in parallel where that helps: without gradients, on a CPU with two or more threads."""
+    """`run(0)` and `run(1)`, in parallel if that helps: without gradients, on a CPU with two or more threads."""
     threads = torch.get_num_threads()
     if torch.is_grad_enabled() or like.device.type != "cpu" or threads < 2:
         return [run(0), run(1)]
@@ -304,8 +303,8 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
     return pool
 
 
-# torch's threads wait for each other at the end of each operation. Beside a busy process that takes as long as the
-# system leaves the core to it, some milliseconds, where a copy takes some microseconds.
+# torch's threads wait for each other at the end of each operation. If another process occupies a core, this wait takes
+# some milliseconds, while a copy takes some microseconds.
 
 
 class _Outside(local):
@@ -317,7 +316,7 @@ _outside = _Outside()
 
 @contextmanager
 def torch_alone() -> Iterator[None]:
-    """For compiled functions and the copies around them: torch's operations inside take one thread."""
+    """For compiled functions and the copies around them: torch's operations inside use one thread."""
     before = torch.get_num_threads()
     _outside.threads = before
     torch.set_num_threads(1)
@@ -329,7 +328,7 @@ def torch_alone() -> Iterator[None]:
 
 
 def most_threads() -> int:
-    """Of compiled functions: as many as torch uses, but no more than can run at once, as they wait for each other."""
+    """Threads of compiled functions: as many as torch uses, but no more than cores, since they wait for each other."""
     return min(_outside.threads or torch.get_num_threads(), cores())
 
 

@@ -7,7 +7,7 @@
 // The arguments of `lstm`: both directions of all layers. Space is for `most_rows` >= sizes[0] rows.
 struct Directions {
   const float* tokens;         // (words, width), width a multiple of PANEL
-  const long *order, *places;  // (2, words): for each packed word of a direction its token, and its place in `out` or -1
+  const long *order, *places;  // (2, words): for each packed word of a direction its token, and its row in `out` or -1
   long words;
   const long* sizes;  // (steps): rows of each step, never increasing
   long steps;
@@ -38,8 +38,8 @@ INLINE void next_cells(V (&gates)[R][VECTORS], float* c, V clip, V (&output)[R])
   for (int r = 0; r < R; r++) output[r] *= gates[r][2];
 }
 
-// One layer, as one member of a team computes it: some of the cells and some of the outputs, so that their weights may stay
-// in its second cache. The numbers do not depend on how many members there are.
+// One team member's part of a layer: some of the cells and some of the outputs, so that their weights may stay in its
+// second-level cache. The results do not depend on the number of members.
 template <Factors F>
 class Layer {
  public:
@@ -85,14 +85,14 @@ class Layer {
                [&](auto& acc, long p, long row) { keep(acc, all.gates + (p * count + row) * PANEL, PANEL); });
   }
 
-  // The cells of n rows, whose inputs' products are `first` and following of `count`.
+  // The cells of n rows, whose input products start at `first` of `count`.
   void step_cells(long n, long first, long count, bool back) {
     product<F>(
         all.before, n, block, recurrent, panels.first, panels.last, words<F>(all.width), partial,
         [&](auto& acc, long p, long row) {
           const float* from = all.gates + (p * count + first + row) * PANEL;
           get(acc, from, PANEL);
-          // For the next panel: too far for the processor.
+          // For the next panel, which is too far for the processor's own prefetching.
           for (size_t i = 0; i < sizeof acc / sizeof(float); i += LINE)
             __builtin_prefetch(from + (back ? -count : count) * PANEL + i, 0, 2);
         },
@@ -101,10 +101,10 @@ class Layer {
           next_cells(acc, cell(p, row), same(all.cell_clip), output);
           for (V values : output) put<F>(all.hidden, block, row++, p, values);
         },
-        back);  // what was used last is used first: it may still be in the second cache
+        back);  // weights used last are used first: they may still be in the second-level cache
   }
 
-  // The outputs of n rows, of words `word` and following.
+  // The outputs of n rows, from word `word` on.
   void step_outputs(long n, long word) {
     product<F>(all.hidden, n, block, projection, columns.first, columns.last, words<F>(all.cells), partial, zero,
                [&](auto& acc, long p, long row) {
@@ -139,7 +139,7 @@ class Layer {
   const float* const* weights = all.weights + 4 * number;
   const float *input = weights[0], *bias = weights[1], *recurrent = weights[2], *projection = weights[3];
   const long *order = all.order + direction * all.words, *places = all.places + direction * all.words;
-  // Outputs, sums with the inputs where layers are skipped: of the layer below, and of this one.
+  // Outputs of the layer below and of this one, plus the inputs if layers are skipped.
   const float* below = all.outputs + (layer + 1) % 2 * all.words * all.width;
   float* above = all.outputs + layer % 2 * all.words * all.width;
   float *h = all.h + number * rows * all.width, *c = all.c + number * rows * all.cells;

@@ -1,12 +1,12 @@
-// Products of rows with packed weights, and what goes into and follows each of them in one go.
+// Products of rows with packed weights, with their initial sums and the functions applied to their results.
 //
 // Weights come in panels of PANEL outputs, k-major: panel p holds w[p][k][PANEL]. A tile of up to ROWS rows by one panel
-// stays in registers while it is summed up, DEPTH steps of k at a time, and the next weights are fetched meanwhile. What is
-// multiplied with them, an operand, holds x[block][row][LANES]: block b has values b * LANES and following of every row.
-// A row's result does not depend on the rows beside it.
+// stays in registers while it is summed up, DEPTH steps of k at a time, and the next weights are fetched meanwhile. The
+// other factor, an operand, has the layout x[block][row][LANES]: block b has the values from b * LANES on of every row.
+// A row's result does not depend on other rows.
 //
-// Factors can be bfloat16, with sums in float32. Two factors share the place of a float: all of the above holds for such
-// pairs, so that "word" below means a float or a pair. Whatever is not a factor of a product is float32.
+// Factors can be bfloat16, with sums in float32. Two factors take the place of a float: all of the above holds for such
+// pairs, so "word" below means a float or a pair. Everything that is not a factor of a product is float32.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 #include "amx.h"
 #include "vectors.h"
 
-constexpr int ROWS = LANES == 16 ? 6 : LANES == 8 ? 3 : 4;  // as many as the registers hold
+constexpr int ROWS = LANES == 16 ? 6 : LANES == 8 ? 3 : 4;  // as many as fit into the registers
 #if defined(__AVX512BF16__)
 constexpr bool HALVES = true;
 #else
@@ -50,19 +50,19 @@ INLINE void put(float* operand, long block, long row, long j, V v) {
   store(operand + j / per * block + row * LANES, j % per * LANES, v, F != FLOATS);
 }
 
-// The distance between the blocks of an operand: an odd number of lines, so that a row's do not push each other out.
+// The distance between the blocks of an operand: an odd number of lines, so that a row's blocks do not evict each other.
 // AMX reads, and ignores, rows beyond the last one.
 template <Factors F>
 INLINE long apart(long rows) { return ((F == AMX ? up(rows, AMX_ROWS) : rows) | 1) * LANES; }
 
-// x (rows, stride), of which `size` columns, a multiple of LANES, are taken -> operand
+// The first `size` columns, a multiple of LANES, of x (rows, stride) -> operand
 template <Factors F>
 static void pack(const float* x, long rows, long stride, long size, float* operand, long block) {
   for (long r = 0; r < rows; r++)
     for (long j = 0; j < size / LANES; j++) put<F>(operand, block, r, j, load(x + r * stride + j * LANES));
 }
 
-// name<F> for the value F of `factors`, what can be compiled here.
+// name<F> for the value F of `factors`, if it can be compiled here.
 #define CALL(name, ...)                                                   \
   factors == AMX && HAS_AMX     ? name<HAS_AMX ? AMX : FLOATS>(__VA_ARGS__) \
   : factors != FLOATS && HALVES ? name<HALVES ? PAIRS : FLOATS>(__VA_ARGS__) : name<FLOATS>(__VA_ARGS__)
@@ -104,7 +104,7 @@ INLINE void multiply(const float* x, long row, long block, const float* w, long 
   }
 }
 
-// A tile from and to memory, its rows `stride` floats apart.
+// Loads and stores a tile, with rows `stride` floats apart.
 template <int R>
 INLINE void get(V (&acc)[R][VECTORS], const float* from, long stride) {
   for (int r = 0; r < R; r++)
@@ -135,7 +135,7 @@ INLINE void product_amx(const float* x, long rows, long row, long block, const f
   }
 }
 
-// An operand times panels `first` to `last` of w: `start` gives the sums of a tile their first values, `end` gets them.
+// An operand times panels `first` to `last` of w: `start` initialises the sums of a tile, `end` receives them.
 //   partial (rows, PANEL): space; back: the last panel comes first
 template <Factors F, class Start, class End>
 INLINE void product(const float* x, long rows, long block, const float* w, long first, long last, long depth,
@@ -169,6 +169,6 @@ INLINE void product(const float* x, long rows, long block, const float* w, long 
   }
 }
 
-// The starts of sums: a bias, or nothing.
+// Initial sums: a bias, or zero.
 INLINE auto starting(const float* bias) { return [=](auto& acc, long p, long) { get(acc, bias + p * PANEL, 0); }; }
 constexpr auto zero = [](auto& acc, long, long) { for (auto& sums : acc) std::fill_n(sums, VECTORS, V{}); };

@@ -1,19 +1,19 @@
-// Recurrent layers in training: all steps of a cell, ahead and back. Gradients of weights are left to torch: they are
-// products over all steps. A row's numbers depend neither on the rows beside it nor on the number of threads.
+// Recurrent layers in training: all steps of a cell, forward and backward. Torch computes gradients of weights, which are
+// products over all steps. A row's numbers depend neither on other rows nor on the number of threads.
 #pragma once
 
 #include "products.h"
 #include "team.h"
 
-enum Cell { GRU, HIGHWAY, COUPLED, PROJECTED };  // the cells of `recurrent.py`, which has them in torch
+enum Cell { GRU, HIGHWAY, COUPLED, PROJECTED };  // the cells of `recurrent.py`
 
-// The arguments of `recurrence`. Everything has rows: of words, step after step, or of sentences, the longest first. `size`
-// and `width` are the numbers of c and h of a row, multiples of 2 * LANES. `base` and `to_base` are bfloat16 if products are.
+// The arguments of `recurrence`. All arrays have rows: of words, step after step, or of sentences, longest first. `size` and
+// `width` are the sizes of a row's c and h, multiples of 2 * LANES. `base` and `to_base` are bfloat16 if products are.
 struct Recurrence {
   const long* starts;  // (steps + 1): of each step's words
   const float *base, *extra, *recurrent, *projection;  // added to the gates, beside them; packed weights, back: transposed
   const float *h, *c, *mask, *gradient;  // of sentences: before the first step, factors or null; of words: of `out`
-  float *before, *state, *hidden, *out;  // of words: what `recurrent` multiplies, what is kept, what `projection` multiplies
+  float *before, *state, *hidden, *out;  // of words: factors of `recurrent`, kept values, factors of `projection`
   float *to_base, *to_extra, *to_out, *to_h, *to_c;  // gradients; of what is clipped to be `out`; of sentences, zeros at first
   float cell_clip, output_clip;
   long cell, backward, steps, rows, size, width, gates, others, kept, base_row, extra_row;  // floats from row to row
@@ -35,7 +35,7 @@ INLINE V of_clip(V gradient, V y, float bound) { return (V)((I)gradient & (I)((y
 
 // LANES numbers of a word: from its arrays, `size` apart for each gate.
 struct Place {
-  long word, halves;  // where in `base`, and whether that is bfloat16
+  long word, halves;  // row of `base`, and whether `base` is bfloat16
   const float *base, *extra, *sums, *before, *c, *gradient;
   float *state, *out, *to_base, *to_extra, *to_h, *to_c;
 };
@@ -67,7 +67,7 @@ INLINE void ahead(const Place& at, long size, float clip) {
   }
 }
 
-// `gradient` and `to_c` are those of h and c after the step; `to_h` gets what does not come through the product.
+// `gradient` and `to_c` belong to h and c after the step; `to_h` gets the part that bypasses the product.
 template <Cell C>
 INLINE void back(const Place& at, long size, float clip) {
   auto kept = [&](long k) { return load(at.state + k * size); };
@@ -98,7 +98,7 @@ INLINE void back(const Place& at, long size, float clip) {
   }
 }
 
-// Some of the sentences, which do not depend on the others.
+// Some of the sentences, which are independent of the others.
 template <Cell C>
 static void run(const Recurrence& all, long factors, Share own) {
   const long size = all.size, width = all.width, most = own.last - own.first, backward = all.backward, halves = factors != FLOATS;
@@ -139,7 +139,7 @@ static void run(const Recurrence& all, long factors, Share own) {
       if (C == PROJECTED) multiply(all.to_out + here * width, n, width, all.projection, size, outputs);
       each(n, size, cell);
       for (long k = 0; halves && k < n * gates; k += LANES) store(all.to_base, here * gates + k, load(to_base + k), true);
-      multiply(to_base, n, gates, all.recurrent, width, sums);  // which has copied the rows when it gives sums
+      multiply(to_base, n, gates, all.recurrent, width, sums);  // which copies the rows before it writes sums
       each(n, width, [&](long r, long k) {
         const V sum = masked(load(sums.data() + r * wide + k), r, k);
         store(h + r * width + k, C == PROJECTED ? sum : sum + load(h + r * width + k));

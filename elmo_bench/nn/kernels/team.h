@@ -13,8 +13,8 @@ static inline void pause_briefly() {
 #endif
 }
 
-// OpenMP's threads of this process, torch's: after each of torch's operations they stay at their cores for a while, ready for
-// the next, and threads besides them would have to share these cores.
+// OpenMP's threads of this process, torch's: after each of torch's operations they spin on their cores for a while, ready for
+// the next, and additional threads would have to share these cores.
 struct OpenMP {
   void (*parallel)(void (*part)(void*), void* data, unsigned threads, unsigned flags);
   int (*number)();
@@ -24,7 +24,7 @@ struct OpenMP {
   static const OpenMP& here() { static const OpenMP found = search(); return found; }
 
  private:
-  // A process may have loaded OpenMP twice: all three are of the library that comes first.
+  // A process may have loaded OpenMP twice: all three come from the first library.
   static OpenMP search() {
     Dl_info info;
     void* const first = dlsym(RTLD_DEFAULT, "GOMP_parallel");
@@ -35,8 +35,8 @@ struct OpenMP {
   }
 };
 
-// The threads wait for each other thousands of times a second, mostly too short for the system's way of waiting: they ask
-// again and again, and offer their core when it takes longer, because it may be needed for what they wait for.
+// The threads wait for each other thousands of times a second, mostly too briefly to block in the system: they spin, and
+// yield their core after a while, because the thread they wait for may need it.
 class Team {
  public:
   long size = 1;
@@ -50,7 +50,7 @@ class Team {
     round.store(here + 1);
   }
 
-  // part(number) by as many of `wanted` threads as can be had; `size` is their number when it starts.
+  // Runs part(number) on up to `wanted` threads; `size` is their number when it starts.
   template <class Part>
   void run(long wanted, Part part) {
     if (wanted == 1) return part(0);
@@ -69,13 +69,13 @@ class Team {
     try {
       others.reserve(wanted - 1);
       for (long number = 1; number < wanted; number++) others.emplace_back([&, number] { member(number, 0, part); });
-    } catch (const std::exception&) {  // those that could be started do the work
+    } catch (const std::exception&) {  // the started threads do the work
     }
     member(0, static_cast<long>(others.size()) + 1, part);
     for (std::thread& other : others) other.join();
   }
 
-  // The first knows how many there are.
+  // The first thread knows the number of threads.
   template <class Part>
   void member(long number, long all, Part& part) {
     if (number == 0) size = all, complete.store(true);
@@ -92,7 +92,7 @@ class Team {
   std::atomic<long> arrived{0}, round{0};
 };
 
-// The part `first` to `last` of `all` things that are shared in `parts`, nearly equally.
+// The share `first` to `last` of `all` items, divided nearly equally into `parts`.
 struct Share {
   const long first, last;
   Share(long all, long parts, long number) : first(all * number / parts), last(all * (number + 1) / parts) {}

@@ -13,8 +13,8 @@ constexpr int LANES = 8;
 #else
 constexpr int LANES = 4;
 #endif
-constexpr int VECTORS = 4, PANEL = VECTORS * LANES;  // outputs of a product that are summed up at once
-constexpr long DEPTH = 128;  // steps of a panel that are multiplied at once: they stay in the first cache
+constexpr int VECTORS = 4, PANEL = VECTORS * LANES;  // outputs of a product summed at once
+constexpr long DEPTH = 128;  // steps of a panel multiplied at once: they stay in the first-level cache
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -23,7 +23,7 @@ typedef int32_t I __attribute__((vector_size(LANES * 4)));
 
 INLINE V load(const float* p) { V v; std::memcpy(&v, p, sizeof v); return v; }
 INLINE void store(float* p, V v) { std::memcpy(p, &v, sizeof v); }
-// Of float32 or bfloat16, from place i on; the latter only where the processor has instructions for it.
+// Loads float32 or bfloat16 from index i on; bfloat16 only if the processor has instructions for it.
 INLINE V load(const void* p, long i, bool halves) {
   if (!halves) return load((const float*)p + i);
   uint16_t v __attribute__((vector_size(LANES * 2)));
@@ -37,11 +37,11 @@ INLINE void store(void* p, long i, V v, bool halves) {
 #endif
 }
 INLINE V same(float x) { return x - V{}; }
-INLINE V least(V a, V b) { return b < a ? b : a; }  // both keep an `a` that is not a number
+INLINE V least(V a, V b) { return b < a ? b : a; }  // both keep `a` if it is NaN
 INLINE V most(V a, V b) { return b > a ? b : a; }
 INLINE V within(V x, V bound) { return least(most(x, -bound), bound); }
 
-// 1 / x for the x that occur here, between 1 and 1e36.
+// 1 / x for x between 1 and 1e36.
 INLINE V inverse(V x) {
 #if defined(__AVX512F__)
   V y = (V)_mm512_rcp14_ps((__m512)x);
@@ -51,8 +51,8 @@ INLINE V inverse(V x) {
 #endif
 }
 
-// x = e^x for x in [-27, 27]; beyond, the nearest of both: 1 / (1 + e^27) is 2e-12. NaN stays NaN. Several vectors side by
-// side, because the steps of one wait for each other.
+// x = e^x for x in [-27, 27], clipped beyond: 1 / (1 + e^27) is 2e-12. NaN stays NaN. Computes several vectors together,
+// because the steps of one vector wait for each other.
 template <int N>
 INLINE void exponentials(V (&x)[N]) {
   constexpr float POWERS[] = {1.339993118e-3f, 9.618488974e-3f, 5.550328777e-2f, 2.402264689e-1f, 6.931472057e-1f, 1.0f};

@@ -1,11 +1,11 @@
-// Convolutions over the characters of words: each filter's largest value, and in training the window that has it, through
-// which alone gradients go back. The windows of a word are rows of a product, one character after another.
+// Convolutions over the characters of words: each filter's largest value, and in training its window, the only one through
+// which gradients go back. The windows of a word are rows of a product, one character after another.
 #pragma once
 
 #include "products.h"
 #include "team.h"
 
-// The largest products of `windows` rows, `size` words apart, with a panel of w, and if asked, in which row each is first.
+// The largest products of `windows` rows, `size` words apart, with a panel of w, and on request the first row of each.
 template <Factors F, bool WHERE = false>
 INLINE void maxima(const float* from, long windows, long size, const float* w, long depth, V (&best)[VECTORS],
                    V (&where)[VECTORS]) {
@@ -50,7 +50,7 @@ static void windows_(const Windows& all, Share words) {
     }
 }
 
-// Each thread has some of the filters for `to_w`, and some of the words for `to_x`: no number depends on how many there are.
+// Each thread has some of the filters for `to_w`, and some of the words for `to_x`: results do not depend on their number.
 static void windows_back_(const Windows& all, Share words, Share filters) {
   auto window = [&](long n, long f) { return n * all.apart + static_cast<long>(all.where[n * all.row + f]) * all.size; };
   for (long f = filters.first; f < filters.last; f++)

@@ -7,12 +7,12 @@
 
 // The arguments of `encode`.
 struct Words {
-  const int32_t *ids, *used;  // (words, columns) characters; (words) those before the padding
+  const int32_t *ids, *used;  // (words, columns) characters; (words) numbers of characters before the padding
   long count, columns;
-  const float* table;  // (characters, size): words each
+  const float* table;  // (characters, size) embeddings
   long size;
   const long* filters;  // (widths, 2): width and number of each kind
-  long widths, squash, features, filled, highways, projected;  // tanh, not relu; filters, also up to a multiple of PANEL / 2
+  long widths, squash, features, filled, highways, projected;  // tanh, not relu; number of filters, also rounded up to a multiple of PANEL / 2
   // Of each kind of filter (number, width * size) and bias; of each highway (2 * filled, filled) and bias, in each panel two
   // vectors of transform, then two of carry; with `projected` panels of outputs (outputs, filled) and bias.
   const float* const* weights;
@@ -21,14 +21,14 @@ struct Words {
   long stride;
 };
 
-// Floats from the beginning of a line of the cache on.
+// Floats that start at a cache line.
 struct Space {
   explicit Space(long floats) : held(new V[(floats + LANES - 1) / LANES]) {}
   operator float*() const { return reinterpret_cast<float*>(held.get()); }
   std::unique_ptr<V[]> held;
 };
 
-// Words as one thread encodes them.
+// The words of one thread.
 template <Factors F>
 class Encoder {
  public:
@@ -55,7 +55,7 @@ class Encoder {
   }
 
  private:
-  // The characters of a word that any of its windows has.
+  // The characters of a word that occur in any of its windows.
   long length(long word) const { return std::min(all.used[word] + widest, all.columns); }
 
   void read(long first, long count) {
@@ -63,7 +63,7 @@ class Encoder {
     for (long n = first; n < first + count; n++) {
       for (long k = 0; k < length(n); k++, end += all.size)
         std::memcpy(end, all.table + all.ids[n * all.columns + k] * all.size, all.size * sizeof(float));
-      if (F != FLOATS) end = std::fill_n(end, LANES, 0.0f);  // what the weights' last zeros are multiplied with
+      if (F != FLOATS) end = std::fill_n(end, LANES, 0.0f);  // factors for the padding of the weights
     }
   }
 
@@ -117,7 +117,7 @@ static void encode_(const Words& all, Team& team, long member) {
   const long times = (own.last - own.first + all.most - 1) / all.most;
   Encoder<F> encoder(all);
   for (long i = 0; i < times; i++) {
-    const Share now(own.last - own.first, times, i);  // nearly equally many at once
+    const Share now(own.last - own.first, times, i);  // nearly equal numbers at once
     encoder.encode(own.first + now.first, now.last - now.first);
   }
 }

@@ -78,7 +78,7 @@ def test_json_is_no_text(tmp_path, text):
         return
     bilm: Any = None  # is not asked
     for read in (lambda: list(TextSource(path).sentences()), lambda: embed(bilm, path, tmp_path / "out.hdf5")):
-        with refuses("text:1: JSON, where text is needed"):
+        with refuses("text:1: JSON, but plain text is needed"):
             read()
     assert [each.name for each in tmp_path.iterdir()] == ["text"]
 

@@ -31,7 +31,7 @@ def test_ends_of_lines_and_spaces_are_no_part_of_a_word(text, words):
 
 @pytest.mark.parametrize(
     "words, said", [(WORDS, "5 words, but recipe.vocabulary=9; set recipe.vocabulary=5"),
-                        (f"{WORDS}dog\n", "the word 'dog' stands twice")],
+                        (f"{WORDS}dog\n", "the word 'dog' occurs twice")],
 )  # fmt: skip
 def test_a_vocabulary_of_another_size_says_what_to_type(text, words, said):
     (text / "words.txt").write_text(words)
