@@ -1,4 +1,4 @@
-"""Section 3.3 of the paper: [x_k ; ELMo_k] at the input, ELMo_k for [h_k ; ELMo_k] at the output.
+"""Section 3.3 of the paper: [x_k ; ELMo_k] at the input, [h_k ; ELMo_k] at the output.
 
 Only this file knows where ELMo enters a model; a head only sees wider vectors, and calls `Embedded.after`.
 """
@@ -42,7 +42,7 @@ class Unregistered:
 
 
 class Elmo(nn.Module):
-    """One pass of the biLM or another source, and a separate mix of its layers for each place in the model.
+    """One pass of the biLM or another source, and a separate mix of its layers for the model's input and output.
 
     A frozen source is not part of checkpoints, optimizer or averaged weights, and `train()` does not affect it.
 
@@ -74,14 +74,14 @@ class Elmo(nn.Module):
 
     def _apply(self, fn: Callable, recurse: bool = True) -> Elmo:
         module = self.source.module
-        if self.bilm is None and module is not None:  # it moves with the model, but keeps its type: copies share it
-            number = next(module.parameters()).new_empty(0, dtype=torch.long)  # no change of type concerns integers
+        if self.bilm is None and module is not None:  # moves with the model, but keeps its dtype: copies share it
+            number = next(module.parameters()).new_empty(0, dtype=torch.long)  # dtype conversions skip integers
             module.to(fn(number).device)
         return super()._apply(fn, recurse)
 
     @property
     def mix(self) -> dict[str, ScalarMix]:
-        """The mix of each place."""
+        """The mix for each place in the model."""
         return {place: mix for place, mix in self.mixes.items() if isinstance(mix, ScalarMix)}
 
     def penalty(self) -> Tensor:
@@ -90,11 +90,11 @@ class Elmo(nn.Module):
 
     def forward(self, tokens: Tokens) -> dict[str, Tensor]:
         """ELMo_k for each place, (B, T, E), zero on padding unless projected."""
-        if tokens.layers is not None:  # read from the cache ahead of the batch
+        if tokens.layers is not None:  # already read from the cache
             layers = tokens.layers.expand()
         elif self.bilm is not None:
             layers = layers_of(self.source.layers, tokens)
-        else:  # without autocast, as the cache is computed: `predict`, which has no cache, must see the same layers
+        else:  # without autocast, like the cache, because `predict`, which has no cache, must see the same layers
             with torch.autocast(tokens.mask.device.type, enabled=False):
                 layers = layers_of(partial(frozen_layers, self.source), tokens)
         layers = layers.to(tokens.mask.device)  # (B, n_layers, T, W)
@@ -113,7 +113,7 @@ def layers_of(read: Callable[[Sentences], Tensor], tokens: Tokens) -> Tensor:
     similar length are read together, to save padding.
 
     Args:
-        read: gives the layers of sentences, as `Layers.layers` does.
+        read: returns the layers of sentences, like `Layers.layers`.
         tokens: the rows.
     """
     if tokens.parts is None:
@@ -156,7 +156,7 @@ class Representation(nn.Module):
             raise UserError("the model has no input: no words, no characters and no ELMo at the input")
 
     def look_up(self, texts: Mapping[str, Tokens]) -> dict[str, Tensor]:
-        """The word vectors (B, T, words) of each text field; all at once, for a look-up's gradient is a whole table."""
+        """The word vectors (B, T, words) of each text field; in one look-up, since its gradient is a whole table."""
         if self.words is None:
             return {}
         ids = [tokens.words for tokens in texts.values()]
@@ -175,7 +175,7 @@ class Representation(nn.Module):
         if self.words is not None:
             parts.append(self.words(tokens.words) if words is None else words)  # (B, T, words)
         if self.chars is not None:
-            own = type(self.chars).forward is not CharCNN.forward  # a configuration file may name a module of one's own
+            own = type(self.chars).forward is not CharCNN.forward  # a configuration file may name a user's own module
             known = () if own else (tokens.places,)
             parts.append(self.chars(tokens.chars, *known))  # (B, T, characters)
         if "input" in elmo:
@@ -187,7 +187,7 @@ class Model(nn.Module):
     """[x_k ; ELMo_k] of every text (paper, section 3.3), and the head over it.
 
     Args:
-        representation: makes `Embedded` of each text field.
+        representation: makes an `Embedded` for each text field.
         head: the task's model, its loss and its decoding.
     """
 
@@ -196,7 +196,7 @@ class Model(nn.Module):
         self.representation, self.head = representation, head
 
     def forward(self, batch: Batch) -> Any:
-        """The head's scores; their `loss` is None where the batch has no labels."""
+        """The head's scores; their `loss` is None if the batch has no labels."""
         words = self.representation.look_up(batch.texts)
         texts: dict[str, Embedded] = {
             name: self.representation(tokens, words.get(name)) for name, tokens in batch.texts.items()

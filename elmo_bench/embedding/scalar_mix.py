@@ -18,7 +18,7 @@ class ScalarMix(nn.Module):
 
     Args:
         n_layers: L + 1, including the token layer.
-        layers: "all" learns w, starting at 0 (the mean of the layers); "last" or a layer's number takes only that
+        layers: "all" learns w, starting at 0 (the mean of the layers); "last" or a layer's number uses only that
             layer; a list of numbers, one per layer, is used as s.
         gamma: true learns gamma, starting at 1; false fixes it at 1.
         layer_norm: false; "paper" gives each layer the mean 0 and variance 1 over all unmasked tokens and dimensions
@@ -39,7 +39,7 @@ class ScalarMix(nn.Module):
         self.fixed: Tensor
         self.layer_norm = layer_norm if layer_norm in ("paper", "token") else None
         only = only_layer(layers, n_layers)
-        self.read = slice(None) if only is None else slice(only, only + 1)  # the layers that count
+        self.read = slice(None) if only is None else slice(only, only + 1)  # the layers in use
         if layers == "all":
             self.w = nn.Parameter(torch.zeros(n_layers))
         else:
@@ -69,14 +69,14 @@ class ScalarMix(nn.Module):
         return self.mixed(self.normalised(layers, mask), mask)
 
     def normalised(self, layers: Tensor, mask: Tensor) -> Tensor:
-        """The layers that count, (B, J, T, W): the same for all mixes with these options.
+        """The layers in use, (B, J, T, W), normalised: the same for all mixes with these options.
 
         In float32 also under autocast: the paper's normalisation sums over a whole batch, and it is no slower, because
         the layers are read only once.
         """
         with torch.autocast(layers.device.type, enabled=False):
             layers = wide(layers)
-            if layers.shape[1] > 1:  # otherwise the cache has stored only the layer that counts
+            if layers.shape[1] > 1:  # otherwise the cache has stored only the layer in use
                 layers = layers[:, self.read]
             if self.layer_norm == "paper":
                 words = mask[:, None, :, None]  # (B, 1, T, 1)
@@ -97,7 +97,7 @@ class ScalarMix(nn.Module):
 
 
 def only_layer(layers: str | int | Sequence[float], n_layers: int) -> int | None:
-    """The one layer that `elmo.layers` reads; None if it reads several."""
+    """The only layer that `elmo.layers` uses; None if it uses several."""
     if layers == "all":
         return None
     read = [j for j, s in enumerate(_fixed(layers, n_layers)) if s != 0]

@@ -1,4 +1,4 @@
-"""Static word vectors trained on the text that a biLM has read; with `vectors=text` they replace the task's own.
+"""Static word vectors trained on a biLM's training text; with `vectors=text` they replace the task's own.
 
 Skip-gram with negative sampling (Mikolov et al. 2013) by gensim on one thread, so that the same text and settings give
 the same vectors. They are trained once and stored in the cache.
@@ -25,7 +25,7 @@ from elmo_bench.system.storage.integrity import is_made_here, note
 from elmo_bench.system.storage.locks import held
 
 MODEL = ("size", "lower", "window", "negative", "sample", "alpha", "min_count", "epochs", "seed")
-VERSION = 1  # of the training: raised when the same recipe gives different vectors, except for rounding
+VERSION = 1  # raised when the same recipe gives different vectors, except for rounding
 
 
 @dataclass
@@ -36,7 +36,7 @@ class SkipgramVectors:
     run: RunConfig
 
     def recipe(self) -> dict[str, Any]:
-        """The hyperparameters, the text, and how much of it was read."""
+        """The hyperparameters, the text, and the amount of it that was read."""
         page = places.CONF / "pretrain" / f"{self.vectors.text}.yaml"
         if not page.is_file():
             raise UserError(f"vectors=text needs the text of a biLM, and conf/pretrain has no file {self.vectors.text}")
@@ -61,7 +61,7 @@ class SkipgramVectors:
         path = folder / "vectors.txt"
         if is_made_here(path):
             return path
-        with held(folder, "word vectors: being trained once for both runs", wait=True):
+        with held(folder, "another process is training these word vectors; waiting for it", wait=True):
             if not is_made_here(path):
                 write_text(folder / "settings.json", json_text.dumps(digested, indent=1) + "\n")
                 train(recipe, path)
@@ -70,7 +70,7 @@ class SkipgramVectors:
 
 
 def train(recipe: Mapping[str, Any], path: Path) -> None:
-    """Trains the vectors of a recipe of `SkipgramVectors`; writes a word and its numbers a line, atomically."""
+    """Trains the vectors of a recipe of `SkipgramVectors`; writes a word and its numbers per line, atomically."""
     from gensim.models import Word2Vec
     from rich.console import Console
     from rich.progress import Progress

@@ -15,7 +15,7 @@ class VectorFiles(NamedTuple):
     """The files of a table of word vectors."""
 
     vectors: Path  # words and numbers in GloVe's text format; with `words`, only numbers (text or .npy)
-    words: Path | None = None  # a word a line, or a .parquet file with one column
+    words: Path | None = None  # one word per line, or a .parquet file with one column
 
 
 def located(run: RunConfig) -> list[tuple[VectorSetConfig, VectorFiles]]:
@@ -30,7 +30,7 @@ def located(run: RunConfig) -> list[tuple[VectorSetConfig, VectorFiles]]:
 
 
 def locate(wanted: VectorSetConfig, root: str | None) -> VectorFiles | None:
-    """The files of a vector set below `root`, else those of the package that has it; None if it is not here."""
+    """The files of a vector set below `root`, or in the package that contains it; None if it is not installed."""
     words = wanted.words and Path(root or "", wanted.words)
     for name in wanted.files:
         vectors = Path(root or "", name)
@@ -44,7 +44,7 @@ def locate(wanted: VectorSetConfig, root: str | None) -> VectorFiles | None:
 
 
 def missing(wanted: VectorSetConfig, root: str | None) -> str:
-    """The message about a missing vector set: its files, where they come from, and how to name them."""
+    """The message about a missing vector set: its files, their source, and how to name them."""
     first, *others = wanted.files or ["no file"]
     path = Path(root or "", first)
     besides = (f" and {wanted.words}" if wanted.words else "") + (f" (or {', '.join(others)})" if others else "")
@@ -52,5 +52,5 @@ def missing(wanted: VectorSetConfig, root: str | None) -> str:
     return (
         f"{path}{besides}: {limits.absent(path)}: the word vectors {wanted.name} "
         f"(licence: {wanted.licence or 'unknown'}); {where}; vectors_root=FOLDER names another folder, and "
-        "vectors=random does without"
+        "vectors=random needs none"
     )

@@ -1,4 +1,4 @@
-"""A task's own word embeddings: random, or from tables of pre-trained vectors; and the words that these cover.
+"""A task's own word embeddings, random or from tables of pre-trained vectors, and the words that these cover.
 
 A table is read from GloVe's text format, or as a list of words with the numbers in another file.
 """
@@ -35,7 +35,7 @@ DAMAGED = "is the file damaged?"
 
 
 def read(table: VectorFiles, words: Container[str], size: int) -> dict[str, Tensor]:
-    """The rows (size,) of those `words` that a table has, exactly as written; the first of a repeated word.
+    """The rows (size,) of `words` in a table, spelled exactly so; the first row of a repeated word.
 
     Rows of other words are not kept, so that memory is bounded by `words`.
     """
@@ -55,7 +55,7 @@ def read(table: VectorFiles, words: Container[str], size: int) -> dict[str, Tens
 
 @contextmanager
 def _open(path: Path, size: int) -> Iterator[Iterator[str]]:
-    """The lines of the file; in an archive of several files, of the one whose name contains the dimension."""
+    """The lines of the file; in an archive of several files, of the file whose name contains the dimension."""
     if path.suffix != ".zip":
         with open_text(path) as lines:
             yield lines
@@ -129,16 +129,16 @@ def _parquet(path: Path) -> list[str]:
 
 
 def _matrix(path: Path, names: Sequence[str], words: Container[str], size: int) -> dict[str, Tensor]:
-    """The rows of a .npy file, of which `names` are the words."""
+    """The rows of a .npy file for `words`; `names` are the words of all rows."""
     limits.regular(path)
     try:
         matrix = np.lib.format.open_memmap(path, mode="r")  # (words, size)
-    except Exception as error:  # of a damaged header numpy raises whatever its parsers do
+    except Exception as error:  # for a damaged header, numpy raises any error of its parsers
         raise UserError(f"cannot be read ({error}); {DAMAGED}", path) from None
     if matrix.shape != (len(names), size):
-        raise UserError(f"has the shape {matrix.shape}, and not ({len(names)}, {size})", path)
+        raise UserError(f"has the shape {matrix.shape} instead of ({len(names)}, {size})", path)
     if matrix.dtype.kind != "f":
-        raise UserError(f"holds {matrix.dtype}, and not floating-point numbers", path)
+        raise UserError(f"has numbers of type {matrix.dtype} instead of floating-point numbers", path)
     rows = {name: row for row, name in reversed(list(enumerate(names))) if name in words}
     with np.errstate(over="ignore"):  # overflow to infinity is reported below
         vectors = {name: torch.from_numpy(matrix[row].astype(np.float32)) for name, row in rows.items()}
@@ -154,7 +154,7 @@ class Lookup(NamedTuple):
     """How words are looked up in a table."""
 
     cased: bool = True  # whether the table has capital letters
-    rule: str = "exact"  # or "lower": a word that it lacks is looked up in lower case
+    rule: str = "exact"  # or "lower": words that the table lacks are also looked up in lower case
     unit: bool = False  # bring the vectors to unit length
 
     def forms(self, word: str) -> list[str]:
@@ -163,12 +163,12 @@ class Lookup(NamedTuple):
 
 
 def find(table: VectorFiles, words: Iterable[str], size: int, lookup: Lookup) -> dict[str, Tensor]:
-    """The vectors (size,) of those `words` that a table has, looked up as `lookup` says."""
+    """The vectors (size,) of `words` in a table, by the rules of `lookup`."""
     forms = {word: lookup.forms(word) for word in words if word not in (Vocabulary.PAD, Vocabulary.UNK)}
     rows = read(table, {form for each in forms.values() for form in each}, size)
     found = {word: next((rows[form] for form in each if form in rows), None) for word, each in forms.items()}
     known = {word: row for word, row in found.items() if row is not None}
-    if lookup.unit:  # in 64 bits: the squares of large numbers have no room in 32; a zero vector is unchanged
+    if lookup.unit:  # in 64 bits, because squares of large numbers overflow 32; a zero vector is unchanged
         known = {word: F.normalize(row.double(), dim=0, eps=1e-300).float() for word, row in known.items()}
     mend = "is it the right file, of this language? For invented words take vectors=text or vectors=random"
     print(coverage(table.vectors, len(known), len(forms), "words of the data", HARDLY, mend), file=sys.stderr)
@@ -176,12 +176,12 @@ def find(table: VectorFiles, words: Iterable[str], size: int, lookup: Lookup) ->
 
 
 class WordTable(NamedTuple):
-    """A table of word vectors, and those of a run's words in it."""
+    """A table of word vectors, and its vectors for a run's words."""
 
     name: str
     files: VectorFiles
     size: int  # dimension
-    missing: str  # "random" or "zero": the vectors of words that it lacks
+    missing: str  # "random" or "zero": vectors for words that the table lacks
     vectors: Mapping[str, Tensor]  # (size,) by word
 
 
@@ -205,16 +205,16 @@ def look_up(
     reader: Reader,
     splits: DatasetDict,
 ) -> WordsUsed:
-    """The words of a run and the vectors they start from.
+    """The words of a run and their initial vectors.
 
-    The words of all splits that a table has are added to the vocabulary: a word of dev or test that has a vector is not
-    an unknown word. Nothing else of these splits is used, and such a word has nothing but its vector from the table.
+    Words of all splits that a table contains are added to the vocabulary: a word of dev or test with a vector is not an
+    unknown word. Nothing else of these splits is used, and all that is known of such a word is its vector.
 
     Args:
-        words: the task's `words` block, whose rules hold where those of a vector set are null.
+        words: the task's `words` block, whose rules apply where a vector set's are null.
         sets: the vector sets of the run, with their files.
         trained: the file of the vectors that were trained on the biLM's text, if they are used.
-        reader: whose vocabulary "words" is extended.
+        reader: its vocabulary "words" is extended.
         splits: the data.
     """
     path = trained or words.get("path")
@@ -271,13 +271,13 @@ def word_embedding(
         vocabulary: the words.
         size: dimension of the vectors.
         path: a text file in the format of GloVe (a word and `size` numbers per line, separated by spaces; the header
-            line of word2vec's text format is skipped), plain, .gz, .xz or .zip. A run reads it (`look_up`), and gives
-            what it has found as `vectors`; None for random vectors.
+            line of word2vec's text format is skipped), plain, .gz, .xz or .zip. A run reads it (`look_up`), and passes
+            its vectors as `vectors`; None for random vectors.
         trainable: whether the vectors are trained with the model.
-        missing: "random" or "zero": the vectors of words that the file lacks.
-        lookup: "exact": words are looked up as they stand; "lower": those that the file lacks also in lower case.
-        unit: bring the file's vectors to unit length; otherwise they are used unchanged.
-        vectors: what one or several tables have, side by side.
+        missing: "random" or "zero": vectors for words that the file lacks.
+        lookup: "exact": words are looked up unchanged; "lower": words that the file lacks also in lower case.
+        unit: scale the file's vectors to unit length; otherwise they are used unchanged.
+        vectors: of the words, from one or several tables side by side.
     """
     check_rules(missing, lookup)
     embedding = nn.Embedding(len(vocabulary), size, padding_idx=0)

@@ -1,4 +1,4 @@
-"""A biLM as a source of layers, sentence by sentence or with its state carried on through a text."""
+"""A biLM as a source of layers, sentence by sentence or with its state carried through a text."""
 
 from __future__ import annotations
 
@@ -72,25 +72,24 @@ class BilmLayers:
         return self.module.batches(sentences)
 
 
-# Part of what the state is: other numbers give other layers.
-STREAMS = 32  # at most; they are read side by side
-SHORTEST = 32  # sentences of a stream at least: few sentences begin at zero
+# Part of the definition of "carry": other numbers give other layers.
+STREAMS = 32  # maximum; they are read in parallel
+SHORTEST = 32  # minimum of sentences in a stream, so that few sentences start at zero
 
 
 class CarriedLayers(BilmLayers):
-    """The layers of one text, with the LSTM state carried on from sentence to sentence: `bilm.state=carry`.
+    """The layers of one text, with the LSTM state carried from sentence to sentence: `bilm.state=carry`.
 
-    The release carries its state from batch to batch. The layers of a sentence then depend on all batches before it: on
-    their order, on the epoch, and on where a run was resumed. Here the order is that of the data, and the layers follow
-    from the text alone, so that they can be stored, and a resumed run equals an undisturbed one:
+    The release carries its state from batch to batch. The layers of a sentence then depend on all previous batches: on
+    their order, on the epoch, and on where a run was resumed. Here the order is that of the data, and the layers depend
+    on the text alone, so that they can be stored, and a resumed run equals an uninterrupted one:
 
-    - Each split is a text of its own, read once from its beginning to its end, not anew in every epoch.
+    - Each split is a separate text, read once from beginning to end, not again in every epoch.
     - The text consists of the sentences of its rows, row after row; in a row, field after field (question, then
-      context); in a field, sentence after sentence. Sentences that occur again are left out: they have the layers of
-      their first occurrence. So a paragraph of several questions is read once, and so is a premise of several
-      hypotheses.
+      context); in a field, sentence after sentence. Repeated sentences are left out: they have the layers of their
+      first occurrence. So a paragraph of several questions is read once, and so is a premise of several hypotheses.
     - The text is cut into streams of equal length, as for the training of a language model. In each stream the state
-      begins at zero and runs on from every sentence to the next, that of the backward LSTMs too, as in the release.
+      starts at zero and is carried from every sentence to the next, in the backward LSTMs too, as in the release.
 
     Args:
         bilm: with state "carry".
@@ -103,7 +102,7 @@ class CarriedLayers(BilmLayers):
 
     @property
     def cacheable(self) -> bool:
-        """In a cache of its own, because `settings` contain the text."""
+        """In its own cache, because `settings` contain the text."""
         return self.sha256 is not None
 
     @property
@@ -138,14 +137,14 @@ class CarriedLayers(BilmLayers):
 
 
 class CarriedCache(ActivationCache):
-    """The stored layers of a text. They must be stored: for a single sentence all before it would be read again."""
+    """The stored layers of a text. They must be stored: otherwise each sentence would need all sentences before it."""
 
     def _unstored(self, why: str) -> None:
         raise UserError(f"{why}; with bilm.state=carry they must be stored: make room, or choose another cache_root")
 
 
 def carries(source: Any) -> TypeGuard[BilmLayers]:
-    """Whether a source carries its state on from sentence to sentence."""
+    """Whether a source carries its state from sentence to sentence."""
     return isinstance(source, BilmLayers) and getattr(source.module, "state", None) == "carry"
 
 

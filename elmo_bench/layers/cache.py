@@ -2,8 +2,8 @@
 
 Each source has a folder, named by a hash of everything that determines its numbers: files, settings, dtype. It contains
 shards (`shards.py`): readers map them into memory, and one writer at a time adds to the folder, so that the runs of a
-sweep and several processes can share it. What is not in it, for lack of space or because it was damaged, is computed
-when it is needed and rounded as if it had been stored; so is what other users may have written.
+sweep and several processes can share it. Layers that are missing, for lack of space or because they were damaged, are
+computed when they are needed and rounded like stored ones; so are layers that other users may have written.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from elmo_bench.system.storage.locks import held
 FORMAT = 2
 SPARE_BYTES = 1 << 30  # disk space left free
 SMALL = 1_000_000  # bytes; smaller writes are not announced
-LARGE = 1_000_000_000  # bytes; of larger writes it is said how to store less
+LARGE = 1_000_000_000  # bytes; for larger writes, a message says how to store less
 
 
 class ActivationCache:
@@ -45,7 +45,7 @@ class ActivationCache:
         source: frozen, from files, each sentence's layers a function of its settings and of the sentence alone
             (`cacheable`).
         folder: shared by all sources; each gets a subfolder.
-        layer: store only this one, for a model that reads no other (`elmo.layers=last`); None: all.
+        layer: store only this layer, for a model that reads no other (`elmo.layers=last`); None: all.
 
     Raises:
         ValueError: the source is not cacheable, or was not read from files.
@@ -75,7 +75,7 @@ class ActivationCache:
         return self.read([[sentence] for sentence in sentences]).expand()
 
     def read(self, rows: Sequence[Sentences]) -> Stored:
-        """The layers of a batch as they are stored. Missing or damaged sentences are computed, and rounded as stored.
+        """The layers of a batch in stored form. Missing or damaged sentences are computed, and rounded likewise.
 
         Args:
             rows: the sentences of each row, whose words follow one another.
@@ -93,14 +93,14 @@ class ActivationCache:
     def prepare(self, sentences: Sentences) -> None:
         """Computes and writes the layers of sentences that are not cached yet, showing progress.
 
-        Prints how much it will write, unless that is little. If the disk is too full or the folder cannot be written it
-        says so, and `layers` computes them each time, with the same result. After an interrupt, it resumes after the
-        last complete shard.
+        Prints the size of large writes. If the disk is too full or the folder cannot be written, a message says so, and
+        `layers` computes them each time, with the same result. After an interruption, it resumes after the last
+        complete shard.
         """
         if self.has(sentences):
             return
         try:
-            with held(self.folder, "layers: being stored once for both runs", wait=True):
+            with held(self.folder, "another process is storing these layers; waiting for it", wait=True):
                 why = others(self.folder)
                 obstacle = f"no layers are kept in {self.folder}: {why}" if why else self._fill(sentences)
         except (OSError, UserError) as error:
@@ -110,12 +110,12 @@ class ActivationCache:
             self._unstored(obstacle)
 
     def _unstored(self, why: str) -> None:
-        """What happens if layers cannot be stored."""
+        """Called if layers cannot be stored."""
         self._say(f"{why}: computing them again in every epoch")
 
     def _fill(self, sentences: Sentences) -> str | None:
-        """`prepare`, under the folder's lock; returns why it cannot be done."""
-        self._refresh()  # what another process has written meanwhile
+        """`prepare`, under the folder's lock; returns the reason if it is impossible."""
+        self._refresh()  # reads shards that another process has written meanwhile
         missing = self._missing(sentences)
         size = sum(self.blocks.nbytes(len(sentence)) for sentence in missing)
         if not missing:
@@ -147,7 +147,7 @@ class ActivationCache:
         return list({key: s for s in sentences if s and (key := digest(s)) not in self.shards.places}.values())
 
     def _compute(self, sentences: Sentences) -> Iterator[tuple[int, Tensor]]:
-        """Indices and the layers to be stored, (n_layers or 1, tokens, W) on the CPU, in the order of computation.
+        """Indices and the layers to store, (n_layers or 1, tokens, W) on the CPU, in the order of computation.
 
         In float32 whatever the run's `trainer.tf32`, because other runs read them.
         """
@@ -162,7 +162,7 @@ class ActivationCache:
             self._report()
 
     def _report(self) -> None:
-        """One line about damaged shards, named by their indices; nothing about those that were reported before."""
+        """Prints one line about newly damaged shards, named by their indices."""
         new = [index.stem for index in self.shards.damaged][self._reported :]
         self._reported += len(new)
         if new:
@@ -175,7 +175,7 @@ class ActivationCache:
 
 # From the `bilm:` block of a configuration to a source of layers, or its cache.
 
-# Keys that say how its files are made: arguments only of a source that takes them.
+# Keys for making a source's files: passed only to a source that takes them.
 MAKING = "like", "seed", "parent", "tuning"
 
 

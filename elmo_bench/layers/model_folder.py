@@ -13,7 +13,7 @@ from elmo_bench.system.storage.files import read_text
 from elmo_bench.system.storage.hashing import content_sha256
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
-# An implementation that is no part of the library, which also an escaped letter could hide.
+# Code outside the library; escaped letters (\u...) could hide it, too.
 CODE = r'\w*implementation\w*"\s*:(?!\s*(?:null|"eager"|"sdpa"))|\\u00[4-7]'
 TOKENIZER = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.txt"),

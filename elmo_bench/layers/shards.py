@@ -2,10 +2,10 @@
 
 A shard's `.bin` file contains the blocks one after another; the `.npz` file beside it is their index, with checksums. A
 shard is complete once its `.npz` exists. The index is checked when it is opened, a block when a process first reads it;
-a shard in which anything is damaged, or that others may have written, is removed, and what it held is computed again.
+a shard with any damage, or that others may have written, is removed, and its content is computed again.
 
 (Written by hand because a raw file read through the page cache was as fast as any storage library tried, and the only
-one that was also fast when cold. What a batch reads is small to move to a device, where it is expanded.)
+one that was also fast when cold. The stored form of a batch is small to move to a device, where it is expanded.)
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DTYPE = np.dtype(np.float16)  # of the stored numbers: half the size, a relative
 
 
 def digest(sentence: Sequence[str]) -> bytes:
-    """Digest of the tokens, each preceded by its length because a token may contain any character."""
+    """Digest of the tokens, each preceded by its length, because a token may contain any character."""
     tokens = (token.encode("utf-8", "surrogatepass") for token in sentence)
     parts = (len(token).to_bytes(4, "big") + token for token in tokens)
     return hashlib.blake2b(b"".join(parts), digest_size=DIGEST_BYTES).digest()
@@ -73,7 +73,7 @@ class Blocks:
 
 
 class Stored(NamedTuple):
-    """Blocks of sentences one after another, and where the words of a padded batch stand in them."""
+    """Blocks of sentences one after another, and the positions in them of the words of a padded batch."""
 
     vectors: Tensor  # (N + 1, P) float16, the last one zero; P = W / parts
     words: (
@@ -83,7 +83,7 @@ class Stored(NamedTuple):
     parts: int  # vectors of P numbers in a vector of layers 1 to L
 
     def each(self, change: Callable[[Tensor], Tensor]) -> Stored:
-        """With both tensors changed."""
+        """A copy with both tensors changed."""
         return self._replace(vectors=change(self.vectors), words=change(self.words))
 
     def expand(self) -> Tensor:
@@ -126,7 +126,7 @@ def _words(starts: np.ndarray, rows: Sequence[Sequence[tuple[int, int]]]) -> np.
     return words
 
 
-SHARD_BYTES = 256 << 20  # about; a killed run loses at most one shard's work
+SHARD_BYTES = 256 << 20  # approximate; a killed run loses at most one shard's work
 REMEMBERED = 1 << 18  # sentences whose blocks are found without computing their digests again
 
 
@@ -148,21 +148,21 @@ class Shards:
 
     Attributes:
         places: the position of each sentence's block, by its `digest`.
-        damaged: indices of the shards in which damage was found; they are removed for later processes, and what is
-            whole in them can still be read here.
+        damaged: indices of shards with damage; they are removed for later processes, but their intact blocks can still
+            be read here.
     """
 
     def __init__(self, folder: Path, blocks: Blocks):
         self.folder, self.blocks = folder, blocks
         self.places: dict[bytes, Place] = {}
-        self.damaged: dict[Path, None] = {}  # in the order in which it was found
+        self.damaged: dict[Path, None] = {}  # in the order of discovery
         self._data: list[np.ndarray] = []
         self._indices: list[Path] = []  # of the shards in `_data`
         self._known: set[str] = set()  # names of indices, mapped or damaged
         self._checked: dict[tuple[str, ...], np.ndarray] = {}
 
     def refresh(self) -> None:
-        """Maps new shards into memory, but for damaged ones and those of others."""
+        """Maps new shards into memory, except damaged ones and those of other users."""
         for index in sorted(self.folder.glob("*.npz")):
             if index.name in self._known:
                 continue
@@ -191,7 +191,7 @@ class Shards:
             self.places[key.tobytes()] = Place(len(self._data) - 1, offset, length, checksum)
 
     def read(self, sentence: Sequence[str]) -> np.ndarray | None:
-        """A sentence's block, or None if there is none or it is not what was written.
+        """A sentence's block, or None if it is missing or damaged.
 
         The checksum is computed when a process first reads the block.
         """
@@ -211,9 +211,9 @@ class Shards:
         return block
 
     def add(self, blocks: Iterator[tuple[Sequence[str], bytes]]) -> None:
-        """Writes one shard of sentences and their blocks; takes no more than fill it."""
+        """Writes one shard of sentences and their blocks; takes only as many as fill it."""
         last = max((int(path.name[:5]) for path in self.folder.glob("[0-9]" * 5 + "-*.npz")), default=-1)
-        name = f"{last + 1:05d}-{uuid.uuid4().hex}"  # unique, whichever machines share the folder
+        name = f"{last + 1:05d}-{uuid.uuid4().hex}"  # unique among all machines that share the folder
         data, index = self.folder / f"{name}.bin", self.folder / f"{name}.npz"
         digests, offsets, tokens, checksums, offset = [], [], [], [], 0
         with replacing(data, "wb") as file:
@@ -244,7 +244,7 @@ class Shards:
                 data.unlink()
 
     def _remove(self, index: Path) -> None:
-        """Removes a damaged shard; in a folder that cannot be written, every process finds the damage again."""
+        """Removes a damaged shard; if the folder cannot be written, every process finds the damage again."""
         self.damaged[index] = None
         with suppress(OSError):
             index.unlink(missing_ok=True)

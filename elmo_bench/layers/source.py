@@ -1,10 +1,10 @@
 """Sources of layers: the interface of a biLM, or any other sentence encoder, to a model and to the cache.
 
-A model reads a frozen source through `frozen_layers`, which rounds to float16 as the cache does: a run gives the same
-result whether its layers come from the cache or are computed again. That takes a source that gives a sentence the same
-bits in every batch, as a frozen biLM does on the CPU; where they differ in the last digits (on a GPU, or in a Hugging
-Face model), a few of the rounded numbers differ too. A source trained with the model is not rounded, nor is what
-`BiLM.encode` and the command `embed` give.
+A model reads a frozen source through `frozen_layers`, which rounds to float16 like the cache: a run gives the same
+result whether its layers come from the cache or are computed again. This requires that a sentence has the same bits in
+every batch, as with a frozen biLM on the CPU; if the last digits differ (on a GPU, or in a Hugging Face model), a few
+rounded numbers differ too. A source trained with the model is not rounded, nor are the results of `BiLM.encode` and
+the command `embed`.
 
 A source reads sentences and gives one vector per word and layer. To add one, write a class with the members of
 `LayersSource` and name it by `_target_` in a file in conf/bilm, here or in a folder of your own (`-cd FOLDER`); the
@@ -23,7 +23,7 @@ Sentences = Sequence[Sequence[str]]
 
 
 class Layers(Protocol):
-    """What a model needs: a `LayersSource`, or an `ActivationCache` instead.
+    """The interface for a model: a `LayersSource`, or an `ActivationCache` instead.
 
     Attributes:
         n_layers: number of layers, including the context-free one (L + 1 for a biLM of L LSTM layers).
@@ -51,11 +51,11 @@ class Layers(Protocol):
 
 
 class LayersSource(Layers, Protocol):
-    """Computes the layers, and tells the cache what it needs to know.
+    """Computes the layers, and describes itself for the cache.
 
     Attributes:
         cacheable: the layers of a sentence are a function of the files, of `settings` and of that sentence alone.
-        doubled_first_layer: layer 0 repeats one vector of W/2 numbers, so that the cache stores it once.
+        doubled_first_layer: layer 0 repeats one vector of W/2 numbers, so the cache stores it once.
         settings: everything that determines the layers besides the files, as plain JSON; part of the cache's key.
     """
 
@@ -69,7 +69,7 @@ class LayersSource(Layers, Protocol):
     def settings(self) -> Mapping[str, Any]: ...
 
     def batches(self, sentences: Sentences) -> Iterator[tuple[list[int], Tensor]]:
-        """All sentences, in bounded memory and without gradients, in an order chosen by the source.
+        """All sentences, in bounded memory and without gradients, in an order that the source chooses.
 
         Yields:
             The indices of a batch's sentences, and the layers (n_layers, N, W) of their N words in that order.

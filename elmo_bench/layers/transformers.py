@@ -1,7 +1,7 @@
 """The hidden states of a local Hugging Face model as layers: `bilm=transformers bilm.path=FOLDER`.
 
-Needs the extra `transformers`. Nothing is downloaded, nothing is unpickled, and no code in the folder is run.
-Words are split into the pieces that the model reads, and long sentences into windows.
+Needs the extra `transformers`. Nothing is downloaded or unpickled, and no code in the folder is run.
+Words are split into the model's word pieces, and long sentences into windows.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class Window(NamedTuple):
 
 
 class WordPieces:
-    """A tokenizer's pieces of words that are given one by one.
+    """A tokenizer's pieces of single words.
 
     Every word has at least one piece: a word for which the tokenizer gives no piece (empty, or only control characters)
     is read as the unknown piece, or as "?" if the tokenizer has no unknown piece.
 
     Args:
         tokenizer: a fast one of `transformers`.
-        limit: the most pieces, special tokens included, that the model reads at once; None: any number.
+        limit: maximum number of pieces, special tokens included, that the model reads at once; None: no limit.
     """
 
     def __init__(self, tokenizer: Any, limit: int | None):
@@ -59,14 +59,14 @@ class WordPieces:
         self.before, self.after = ids[: inside[0]], ids[inside[-1] + 1 :]  # special tokens
         self.room = None if limit is None else limit - len(self.before) - len(self.after)
         if self.room is not None and self.room < 1:
-            raise UserError(f"the model reads {limit} pieces at most, which its special tokens fill")
+            raise UserError(f"the model reads at most {limit} pieces, which leaves no room beside its special tokens")
         unknown = tokenizer.unk_token_id
         self.unknown: Pieces = [unknown] if unknown is not None else self._encode(["?"])[0][:1]
 
     def windows(self, sentences: Sentences) -> list[list[Window]]:
         """The windows of each sentence: one, or the fewest possible for a sentence beyond the limit.
 
-        A sentence is cut between words, without overlap; only a word that is too long for a window loses its last
+        A sentence is cut between words, without overlap; only a word that is longer than a window loses its last
         pieces. An empty sentence has no window.
         """
         words = list(dict.fromkeys(word for sentence in sentences for word in sentence))
@@ -103,7 +103,7 @@ class WordPieces:
 
 
 def pool(hidden: Tensor, starts: Tensor, counts: Tensor, pooling: str) -> Tensor:
-    """The vectors of words from those of their pieces.
+    """The vectors of words from the vectors of their pieces.
 
     Args:
         hidden: (L, P, W), all layers of all pieces.
@@ -137,8 +137,8 @@ class TransformersLayers:
     Args:
         path: a folder written by `save_pretrained` of model and tokenizer, with the weights as safetensors.
         pooling: "first" takes the vector of a word's first piece, "mean" the mean over its pieces.
-        token_budget: the most pieces, padding included, that the model reads at once; bounds the working memory, and
-            changes the layers only by rounding.
+        token_budget: maximum number of pieces, padding included, that the model reads at once; limits the working
+            memory, and changes the layers only by rounding.
 
     Attributes:
         n_layers: the embedding layer and the hidden layers; layer 0 is the model's `hidden_states[0]`.
@@ -164,7 +164,7 @@ class TransformersLayers:
                 states = self._hidden_states(self.pieces.windows([["a"]])[0])  # (n_layers, 1, S, W)
         except UserError as error:
             raise UserError(error.message, self.path) from None
-        except Exception as error:  # models for other inputs fail in many ways
+        except Exception as error:  # models for other kinds of input fail in many ways
             raise UserError(f"this model gives no hidden states for text ({error})", self.path) from error
         self.n_layers, self.width = states.shape[0], states.shape[-1]
 
@@ -193,7 +193,7 @@ class TransformersLayers:
         with torch.autocast(self._device.type, enabled=False):
             if torch.is_grad_enabled() and any(p.requires_grad for p in self.module.parameters()):
                 return self._compute(sentences)
-            with torch.inference_mode(False), torch.no_grad():  # a model may keep tensors: plain ones
+            with torch.inference_mode(False), torch.no_grad():  # if a model keeps tensors, they must be ordinary ones
                 return self._compute(sentences)
 
     def _compute(self, sentences: Sentences) -> Tensor:
@@ -265,7 +265,7 @@ def load_tokenizer(path: Path) -> Any:
 
 
 def longest(model: Any, tokenizer: Any) -> int | None:
-    """The most pieces that a model reads at once; None if there is no bound."""
+    """Maximum number of pieces that a model reads at once; None without a limit."""
     positions = getattr(model.config, "max_position_embeddings", None)  # not every model has it
     bounds = [tokenizer.model_max_length]  # a huge number if the tokenizer has no limit
     if positions and positions > 0:

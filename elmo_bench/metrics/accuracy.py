@@ -11,7 +11,7 @@ from elmo_bench.metrics.items import AdditiveMetric, Number, ratio
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import ending, open_text
 
-if TYPE_CHECKING:  # a report needs no reader
+if TYPE_CHECKING:  # not imported at run time: a report needs no reader
     from elmo_bench.text.labels import Labels
     from elmo_bench.text.source import DataSource
 
@@ -46,8 +46,8 @@ def score_labels(
     source: DataSource,
     own: Callable[[Path], Iterable[str]],
 ) -> dict[str, float]:
-    """Accuracy of two files: with one label per line, perhaps in double quotes; tables of `source` with a column label;
-    or those of the data set, of which `own` gives the labels. Where gold is "-" a line is left out.
+    """Accuracy of two files: one label per line, optionally in double quotes; tables of `source` with a column label;
+    or the data set's own format, whose labels `own` reads. Lines whose gold label is "-" are left out.
     """
     from elmo_bench.text.labels import NO_GOLD, warn_disjoint
     from elmo_bench.text.source import TABLES

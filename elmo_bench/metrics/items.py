@@ -16,7 +16,7 @@ Number = Any  # a float, or an (n,) array of floats
 
 
 def ratio(top: Number, bottom: Number) -> Number:
-    """top / bottom, and 0 where bottom is 0; of arrays, element by element."""
+    """top / bottom, or 0 if bottom is 0; element by element for arrays."""
     if isinstance(bottom, np.ndarray):
         return np.divide(top, bottom, out=np.zeros(bottom.shape), where=bottom != 0)
     return top / bottom if bottom else 0.0
@@ -42,7 +42,7 @@ class Tally:
 
         Args:
             values: of the statistics, in their order.
-            cluster: the key of its cluster, as `AdditiveMetric.cluster` gives it.
+            cluster: the key of its cluster, from `AdditiveMetric.cluster`.
         """
         for column, value in zip(self._values.values(), values, strict=True):
             column.append(value)
@@ -65,7 +65,7 @@ class AdditiveMetric(ABC):
     A subclass names its `statistics`, adds examples to `tally`, and computes the metric from the sums in `from_totals`.
 
     Attributes:
-        units: what a cluster is called where clusters have names, and where they have none.
+        units: the plural noun for clusters with names, and for clusters without.
     """
 
     statistics: ClassVar[tuple[str, ...]]
@@ -87,7 +87,7 @@ class AdditiveMetric(ABC):
     def from_totals(totals: Mapping[str, Number]) -> dict[str, Number]:
         """The metric in percent, from the sum of each statistic; from an array of sums of many resamples, an array.
 
-        A report is faster where arrays are taken, as by `ratio`; else it asks for one resample after the other.
+        A report is faster if arrays are accepted, as by `ratio`; otherwise it computes one resample at a time.
         """
 
     def compute(self) -> dict[str, float]:
@@ -96,7 +96,7 @@ class AdditiveMetric(ABC):
 
 
 class F1Metric(AdditiveMetric):
-    """Precision, recall and F1 of what is right (tp), predicted but not gold (fp), and gold but not predicted (fn)."""
+    """Precision, recall and F1 from correct (tp), wrongly predicted (fp) and missed (fn) items."""
 
     statistics = ("tp", "fp", "fn")
 

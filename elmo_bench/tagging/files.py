@@ -1,4 +1,4 @@
-"""Tagged sentences in CoNLL column files and tables, read alike by training, `predict` and `score`."""
+"""Tagged sentences in CoNLL column files and tables, for training, `predict` and `score`."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from elmo_bench.text.columns import Block, comments_named, documents_of, read_bl
 from elmo_bench.text.source import DataSource, Table
 from elmo_bench.text.tags import TagError, normalised
 
-COLUMNS = "of a column file, task.data.word_column and task.data.tag_column number the columns"
+COLUMNS = "for a column file, task.data.word_column and task.data.tag_column are the numbers of the columns"
 OF_COLUMN_FILES = ("word_column", "tag_column", "comment")  # keys of `task.data`
 KEYS = (*OF_COLUMN_FILES, "source_scheme", "tag_names", "labels")
 COMMENT = """add '+task.data.comment="#"'"""
 LONG = 100  # words of a sentence, on average, above which empty lines seem to be missing
-BREAKS = "an empty line stands after each sentence, and nowhere else"
+BREAKS = "empty lines belong after each sentence, and nowhere else"
 
 
 class TaggedSentence(NamedTuple):
-    """One sentence as in its source, with its file and lines; of a table without lines, of the hub without a file."""
+    """One sentence as in its source, with its file and lines (none for a table); from the hub, without a file."""
 
     words: list[str]
     tags: list[str] | None  # None: the source has none
@@ -34,13 +34,13 @@ class TaggedSentence(NamedTuple):
     input: Mapping[str, Any] = {}  # its row in a table
 
     def fault(self, error: TagError) -> UserError:
-        """The error of a user whose file has these tags."""
+        """The error for a user whose file has these tags."""
         if self.lines:
             return UserError(str(error), self.path, self.lines[error.index])
         return UserError(f"{error} (sentence {error.sentence}, token {error.index})", self.path)
 
     def normalised(self, number: int) -> list[str]:
-        """Its tags, with the letters of BIOES for those of BILOU; `number` is that of the sentence, for messages."""
+        """Its tags, with BILOU's letters replaced by BIOES's; `number` is the sentence's number, for messages."""
         try:
             return normalised(self.tags or (), number)
         except TagError as error:
@@ -52,7 +52,7 @@ class TaggedFiles:
 
     Args:
         data: as `TaggingReader` takes it.
-        column: that of the tags in a table, or else "tags".
+        column: the name of the tag column in a table; "tags" is accepted, too.
     """
 
     def __init__(self, data: Mapping[str, Any], column: str = "tags"):
@@ -68,14 +68,14 @@ class TaggedFiles:
         """The sentences of all splits."""
         if self.source.tabular:
             if unread := [key for key in OF_COLUMN_FILES if key in self.data]:
-                mend = "of a table, '+task.data.columns={tokens: NAME, tags: NAME}' names the columns"
+                mend = "for a table, '+task.data.columns={tokens: NAME, tags: NAME}' names the columns"
                 raise UserError(f"task.data.{unread[0]} is for column files; {mend}")
         elif self.data.get("tag_names"):
             raise UserError(f"task.data.tag_names is for tables; {COLUMNS}")
         return {split: self._sentences(opened, documented=True) for split, opened in self.source.load().items()}
 
     def file(self, path: Path | str, tagged: bool = True) -> Iterator[TaggedSentence]:
-        """The sentences of a file; not `tagged`: their words, whatever the tags."""
+        """The sentences of a file; if not `tagged`, only their words, whatever the tags."""
         return self._sentences(self.source.open(path), tagged)
 
     def _sentences(
@@ -97,7 +97,7 @@ class TaggedFiles:
                 f"{sentences} sentence{'s' * (sentences > 1)} of {words} words; are the empty lines right? {BREAKS}"
             )
             if documented and sentences == 1:
-                raise UserError(message, path)  # of a whole split: nothing can be learned from it, nor scored
+                raise UserError(message, path)  # for a whole split, from which nothing can be learned or scored
             notice(message, path)
         word, tag = self.data.get("word_column", 0), self.data.get("tag_column", -1)
         if "word_column" not in self.data and blocks:
@@ -114,7 +114,7 @@ class TaggedFiles:
         column = self.column if self.column in table.rows.column_names else "tags"
         table.require("tokens", *([column] if tagged else []))
         if len(table.rows) > 1 and all(len(tokens) < 2 for tokens in table.lists("tokens")):
-            raise table.unfit("has one word in each row, where a row is a sentence: join the words of each sentence")
+            raise table.unfit("has one word in each row, but a row must be a sentence: join the words of each sentence")
         empty, rows = 0, self._tags(table, column) if tagged else repeat(None)
         for row, (words, tags) in enumerate(zip(table.lists("tokens"), rows, strict=False)):
             if tags is not None and len(words) != len(tags):
@@ -131,7 +131,7 @@ class TaggedFiles:
         for row, found in enumerate(table.lists(column, numbers=True)):
             numbers = [tag for tag in found if isinstance(tag, int)]
             if numbers and not names:
-                mend = "give them in their order, as in '+task.data.tag_names=[O,B-PER,I-PER]'"
+                mend = "name them in order, as in '+task.data.tag_names=[O,B-PER,I-PER]'"
                 raise table.fault(row, f"the column {column} holds numbers without names", mend)
             if wrong := [number for number in numbers if not 0 <= number < len(names)]:
                 count = f"task.data.tag_names has {len(names)} names"
@@ -150,12 +150,12 @@ def _check_numbers(blocks: Sequence[Block]) -> None:
     if max(map(len, columns)) < 2 or len(blocks[0].rows[0]) < 2:
         return
     if any(all(each == [*map(str, range(first, first + len(each)))] for each in columns) for first in (0, 1)):
-        mend = "+task.data.word_column=1 says that the second one has the words"
+        mend = "+task.data.word_column=1 reads the words from the second column"
         raise UserError(f"the first column numbers the words of each sentence; {mend}", blocks[0].path, 1)
 
 
 def _check_text(blocks: Sequence[Block], tag: int) -> None:
-    """Refuses lines that seem to be running text: no tags, and one line alone or a full stop at their ends."""
+    """Refuses lines that seem to be running text: no tags, and a single line or full stops at the ends."""
     width = len(blocks[0].rows[0]) if blocks else 1
     tag = tag if -width <= tag < width else -1
     try:

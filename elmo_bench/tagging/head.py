@@ -37,8 +37,8 @@ class TaggingHead(nn.Module):
         hidden: sizes of the biLSTMs, per direction.
         dropout: variational, at the input of each biLSTM.
         crf_ends: learn scores for the first and the last tag of a sentence.
-        loss: "mean" over the sentences of a batch, or their "sum", as AllenNLP's CRF has it: lambda and the bound of
-            clipping then weigh less, by the number of sentences.
+        loss: "mean" over the sentences of a batch, or their "sum", as in AllenNLP's CRF: lambda and gradient clipping
+            then weigh less, by the number of sentences.
     """
 
     described: ClassVar[str] = "spans"  # the key of the spans in `describe`
@@ -78,12 +78,12 @@ class TaggingHead(nn.Module):
         return TaggingScores(loss, emissions, text.mask)
 
     def decode(self, scores: TaggingScores, batch: Batch) -> list[list[str]]:
-        """The best valid tag sequence of each sentence, as IOB2 tags whatever scheme the CRF was trained with."""
+        """The best valid tag sequence of each sentence, as IOB2 tags whatever the CRF's scheme."""
         best = self.crf.decode(scores.emissions, scores.mask)
         return [tags.convert([self.labels[i] for i in sequence], "iob2") for sequence in best]
 
     def describe(self, predictions: Sequence[list[str]], scores: TaggingScores, batch: Batch) -> list[dict[str, Any]]:
-        """For each sentence its "tags" and its "spans": {"label", "start", "end", "text"}, words [start, end); of raw
+        """For each sentence its "tags" and its "spans": {"label", "start", "end", "text"}, words [start, end); for raw
         text also its "characters" [start, end).
         """
         return [

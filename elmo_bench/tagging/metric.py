@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # `score` does not need torch
 class SpanMetric(F1Metric):
     """A predicted span is correct if its type, first and last word are; counted over all sentences and types.
 
-    Gold and predicted tags may be of different schemes, and malformed: both are read as by conlleval. An example
+    Gold and predicted tags may have different schemes, and may be malformed: both are read as by conlleval. An example
     is a sentence; rows with a "document" are clustered by it.
     """
 
@@ -34,11 +34,11 @@ class SpanMetric(F1Metric):
 def score_spans(
     gold: Path | str, predictions: Path | str, data: Mapping[str, Any] | None = None, column: str = "tags"
 ) -> dict[str, float]:
-    """The metric of two files of one format: of CoNLL columns, or tables, read as in training.
+    """The metric of two files of the same format, CoNLL columns or tables, read as in training.
 
     Without other keys in `data`, the word comes first and the tag last.
     """
-    from elmo_bench.tagging.files import TaggedFiles  # a report needs no reader
+    from elmo_bench.tagging.files import TaggedFiles  # imported here because a report needs no reader
     from elmo_bench.text.columns import side_by_side
     from elmo_bench.text.labels import warn_disjoint
 

@@ -21,32 +21,32 @@ from elmo_bench.text.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from datasets import DatasetDict
 
-LISTED = 10  # the most places that a message lists
+LISTED = 10  # maximum number of places in a message
 
 
 @dataclass(eq=False)
 class TaggingReader(TextReader):
     """A row is {"tokens": [str], "tags": [str]}; the tags are converted from the source's scheme to `scheme`.
 
-    A row also has its "document" where a file tells several apart, see `columns.documents_of`.
+    A row also has its "document" if a file distinguishes several, see `columns.documents_of`.
 
-    Vocabularies, all from the training split: "words", those that occur at least `min_count` times, so that the unknown
-    word is trained on rarer ones; "chars" likewise; "labels", all tags of the scheme for the types that occur. A type
-    that occurs only in dev or test counts as O in the loss, and as missed in the metric.
+    Vocabularies, all from the training split: "words" that occur at least `min_count` times, so that the unknown word
+    is trained on rarer ones; "chars" likewise; "labels", all tags of the scheme for the types that occur. A type that
+    occurs only in dev or test counts as O in the loss, and as missed in the metric.
 
     Args:
         data: the files {train, dev, test}, below {folder} if given, or without a folder {hub, revision}; also
-            word_column (0), tag_column (-1), comment (none), source_scheme ("auto", see `tags.read_tags`), of
-            tables tag_names, where their features do not name the numbers, and labels {theirs: ours} of types.
+            word_column (0), tag_column (-1), comment (none), source_scheme ("auto", see `tags.read_tags`), for
+            tables tag_names, if their features do not name the numbers, and labels {theirs: ours} of types.
         scheme: of the tags that the model learns: "bioes" or "iob2".
         lower: look words up in lower case; characters always keep their case.
-        min_count: how often a word must occur to be in the vocabulary.
+        min_count: minimum count of a word in the vocabulary.
         char_min_count: the same for characters.
         char_limit: longer words are cut to this many characters.
     """
 
     fields, keys = ("tokens",), KEYS
-    hub_tags: ClassVar[str] = "tags"  # the column of tags in a data set of the hub, or else "tags"
+    hub_tags: ClassVar[str] = "tags"  # the tag column in a data set of the hub; "tags" is accepted, too
 
     data: Mapping[str, Any]
     scheme: str = "bioes"

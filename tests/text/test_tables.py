@@ -248,7 +248,7 @@ def test_an_array_of_json_may_be_one_line_longer_than_a_line_of_text(tmp_path, m
 
 
 def test_a_word_a_row_and_lists_as_python_prints_them_are_refused(tmp_path):
-    with refuses("has one word in each row, where a row is a sentence"):
+    with refuses("has one word in each row, but a row must be a sentence"):
         NerReader(lines(tmp_path, *({"tokens": word, "tags": "O"} for word in ("Ida", "sang")))).load()
     with refuses("row 0: tokens is a list as Python prints it; in CSV write"):
         NerReader(lines(tmp_path, "tokens,tags", "\"['Ida', 'sang']\",O O", ending="csv")).load()
