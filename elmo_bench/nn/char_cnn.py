@@ -20,7 +20,7 @@ class CharCNN(nn.Module):
 
     Args:
         n_characters: the size of the character vocabulary; id 0 is padding.
-        size: of a character embedding.
+        size: dimension of the character embeddings.
         filters: {width: number of filters}.
         dropout: on the character embeddings.
     """

@@ -1,4 +1,4 @@
-"""Padding sentences into tensors, what the readers of the tasks share, and grouping sentences into batches."""
+"""Padding sentences into tensors, the base class of the tasks' readers, and grouping sentences into batches."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ class TextReader:
     """Base of the readers: looks words and labels up in vocabularies.
 
     Attributes:
-        data: `task.data`; its `columns` name those of tables: {ours: theirs}.
-        vocabularies: those of the training split by their names, "words" and perhaps others; none before `load`.
+        data: `task.data`; its `columns` maps the names of table columns: {ours: theirs}.
+        vocabularies: of the training split, by name, "words" and perhaps others; none before `load`.
         lower: look words up in lower case; characters always keep their case.
-        char_limit: the most characters of a word; the rest is cut off.
+        char_limit: longer words are cut to this many characters.
     """
 
     data: Mapping[str, Any]
@@ -86,16 +86,16 @@ class TextReader:
     def gold(
         self, rows: Sequence[Mapping[str, Any]], key: str, ids: Callable[[Any], Any] = lambda value: value
     ) -> dict[str, Tensor]:
-        """The label `key` of a batch, int64: the numbers `ids` of what each row has; nothing if a row has none."""
+        """The label `key` of a batch, int64: the `ids` of each row's value; nothing if a row has no value."""
         given = [row.get(key) for row in rows]
         return {} if None in given else {key: torch.tensor(list(map(ids, given)))}
 
     def gold_tags(self, rows: Sequence[Mapping[str, Any]], sentences: Callable[[Any], Any]) -> dict[str, Tensor]:
-        """The label "tags" of a batch, (B, T) int64, 0 (O) at padding and for what training lacks; as `gold`.
+        """The label "tags" of a batch, (B, T) int64, 0 (O) at padding and for tags unknown in training; as `gold`.
 
         Args:
             rows: with "tags".
-            sentences: the tags of each line of the batch that a row gives, from its "tags".
+            sentences: maps a row's "tags" to the tags of each of its lines in the batch.
         """
         given, known = [row.get("tags") for row in rows], self.vocabularies["labels"]
         if None in given:
@@ -113,12 +113,12 @@ class BucketSampler:
 
     Args:
         lengths: of the sentences, by index.
-        batch_size: the most sentences in a batch.
+        batch_size: maximum number of sentences in a batch.
         seed: of the shuffling.
-        token_budget: the most padded tokens (sentences x rounded length) in a batch; a longer sentence is a batch of
-            its own. None: no limit.
-        shuffle: False orders the sentences by rounded length, the longest first, so that an evaluation reaches its
-            peak memory at the start.
+        token_budget: maximum number of padded tokens (sentences x rounded length) in a batch; a longer sentence is a
+            batch by itself. None: no limit.
+        shuffle: False orders the sentences by rounded length, longest first, so that an evaluation reaches its peak
+            memory at the start.
         step: the width of a bucket in tokens.
     """
 
@@ -139,7 +139,7 @@ class BucketSampler:
 
     @staticmethod
     def _cut(rounded: np.ndarray, batch_size: int, token_budget: int | None) -> list[slice]:
-        """The slices of the sentences, longest first, that make up the batches; they depend on the lengths alone."""
+        """The slices of the sentences, longest first, that form the batches; they depend on the lengths alone."""
         cuts, start = [], 0
         while start < len(rounded):
             longest = max(int(rounded[start]), 1)

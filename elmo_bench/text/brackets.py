@@ -17,7 +17,7 @@ _CLOSING = re.compile(
 
 
 class BracketError(ValueError):
-    """A column that cannot be read; `index` is the offending row."""
+    """A column that cannot be read; `index` is the faulty row."""
 
     def __init__(self, message: str, index: int):
         super().__init__(message)
@@ -25,14 +25,14 @@ class BracketError(ValueError):
 
 
 def spans(column: Sequence[str]) -> list[Span]:
-    """The labelled spans of a column such as `(ARG0*`, `*)`, `(V*)`, by their start, the outer one first.
+    """The labelled spans of a column such as `(ARG0*`, `*)`, `(V*)`, by start, outer spans first.
 
     Brackets nest: a closing bracket ends the span that was opened last. It may repeat the label (`*ARG0)`).
 
     Raises:
         BracketError: a cell of another form, or an unmatched bracket.
     """
-    labelled: list[Span] = []  # in the order in which they open: by start, the outer one first
+    labelled: list[Span] = []  # in the order of opening: by start, outer spans first
     open_: list[int] = []  # indices into labelled
     for i, cell in enumerate(column):
         if cell == "*":
@@ -69,7 +69,7 @@ def mentions(column: Sequence[str]) -> list[Span]:
     """The mentions in the coreference column of a sentence, read as `chains` does; a span's type is its cluster.
 
     Returns:
-        By start, the outer one first. Nothing is left out: a mention written twice comes twice.
+        By start, outer mentions first. Nothing is left out: a mention written twice occurs twice.
 
     Raises:
         BracketError: see `chains`.
@@ -82,9 +82,9 @@ def chains(column: Sequence[str]) -> list[list[Span]]:
     """The clusters in the coreference column of a document, in the order in which the reference scorer meets them.
 
     The cells look like `(0|(1)`, `-`, `0)`; the bars may be left out. Mentions nest and cross: `n)` ends the mention of
-    cluster n that was opened last. As in the reference scorer, what opens in a cell comes before what closes, so
-    `0)|(0` is a mention of that word inside a longer one; of several clusters that begin in a cell, those with a
-    mention of this word alone come first.
+    cluster n that was opened last. As in the reference scorer, opening brackets of a cell are read before closing ones,
+    so `0)|(0` is a mention of that word inside a longer one; if several clusters begin in a cell, those with a mention
+    of this word alone come first.
 
     Returns:
         For each cluster its mentions, in the order in which they end.
@@ -114,9 +114,9 @@ def distinct(mentions: Iterable[Span]) -> list[Span]:
 def _read_mentions(column: Sequence[str], unit: str) -> tuple[list[Span], list[str]]:
     """The mentions as they end and the clusters as they begin; `unit` is what the column covers, for messages."""
     ended: list[Span] = []
-    open_: dict[str, list[int]] = {}  # cluster -> the starts of its open mentions, in the order of their beginning
+    open_: dict[str, list[int]] = {}  # cluster -> the starts of its open mentions, in order
     for i, cell in enumerate(column):
-        parts, rest = [], cell  # mentions of this word alone, those that open here, and those that close here
+        parts, rest = [], cell  # mentions of this word alone, and the mentions that open or close here
         for pattern in (_SINGLE, _OPENING, _CLOSING):
             parts.append(pattern.findall(rest))
             rest = pattern.sub("", rest)
@@ -141,7 +141,7 @@ def _read_mentions(column: Sequence[str], unit: str) -> tuple[list[Span], list[s
 def write_mentions(mentions: Iterable[Span], length: int) -> list[str]:
     """The coreference column of `length` rows; the inverse of `mentions`, which must nest.
 
-    What opens in a cell, the longest first, comes before what closes, the shortest first.
+    In a cell, opening brackets (longest mention first) come before closing ones (shortest first).
     """
     cells: list[list[str]] = [[] for _ in range(length)]
     ordered = sorted(mentions, key=_outer_first)

@@ -24,10 +24,10 @@ class Block(NamedTuple):
     """One sentence: the columns of its tokens and where they come from."""
 
     rows: list[list[str]]
-    lines: list[int]  # line numbers of the rows, from 1, or of the comment if the block is one
+    lines: list[int]  # line numbers of the rows, from 1; for a comment, its line
     comments: list[str]  # comment lines since the previous block
     path: Path
-    document: int = 0  # how many -DOCSTART- lines stand before it in the file
+    document: int = 0  # number of -DOCSTART- lines before it in the file
 
     def column(self, index: int) -> list[str]:
         """One column, counted from 0 or, if negative, from the end."""
@@ -38,9 +38,9 @@ class Block(NamedTuple):
 
 
 def documents_of(blocks: Sequence[Block]) -> list[str]:
-    """The document of each sentence of a column file: intervals draw whole documents, as their sentences depend.
+    """The document of each sentence of a column file, for intervals, since sentences of a document are dependent.
 
-    Its name stands in the file FILE.documents beside it, if there is one; else `-DOCSTART-` lines number the documents.
+    The names are in the file FILE.documents beside it, if it exists; else `-DOCSTART-` lines number the documents.
     """
     path = blocks[0].path
     if (beside := documents_beside(path)) is None:
@@ -62,7 +62,7 @@ def documents_beside(path: Path) -> Path | None:
 
 
 def in_comments(blocks: Iterable[Block]) -> Iterator[tuple[Block, str | None]]:
-    """The sentences of a file, each with the document that a comment before it opened last; None if none did."""
+    """The sentences of a file, each with the document named by the last such comment before it, or None."""
     document, count = None, 0
     for block in blocks:
         for found in filter(None, map(OPENS.match, block.comments)):
@@ -73,7 +73,7 @@ def in_comments(blocks: Iterable[Block]) -> Iterator[tuple[Block, str | None]]:
 
 
 def with_documents(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows with a "document" each; without it if all have the same, as in a file that does not mark documents."""
+    """Rows with a "document" each; without it if all have the same, as in a file without documents."""
     if len({row["document"] for row in rows}) > 1:
         return rows
     return [{key: value for key, value in row.items() if key != "document"} for row in rows]
@@ -81,7 +81,7 @@ def with_documents(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @contextmanager
 def comments_named(mend: str) -> Iterator[None]:
-    """An error at a line that begins with #, or after one, also says what to do if that is a comment."""
+    """An error at or after a line that begins with # also says what to do if such lines are comments."""
     try:
         yield
     except UserError as error:
@@ -110,15 +110,15 @@ def read_blocks(
 
     Args:
         path: the file.
-        comment: what a comment line starts with, such as "#"; None if every line is a token (tweets have "#").
-            Comments after the last sentence are dropped. Between tabs, a line that starts so is a token all the same if
-            it has as many columns as the first row; between spaces it is a comment, and a notice counts such lines.
-        apart: a comment ends a sentence and is a block of its own, without rows ("#begin document").
+        comment: the first characters of a comment line, such as "#"; None if every line is a token (tweets have "#").
+            Comments after the last sentence are dropped. With tabs, such a line is still a token if it has as many
+            columns as the first row; with spaces it is a comment, and a notice counts such lines.
+        apart: a comment ends a sentence and is a separate block, without rows ("#begin document").
         widths: which rows must have the same number of columns: all of the "file", or those of one "sentence"; "any"
             checks nothing, and splits at white space, as the scorers' scripts do.
         minimum: the smallest number of columns allowed.
-        last: what an empty last field stands for; "" refuses it. Where every row of the file (of a sentence, if `last`
-            is given) ends in a separator, the last field is the one before.
+        last: the value of an empty last field; "" refuses it. If every row of the file (of a sentence, if `last` is
+            given) ends in a separator, the last field is the one before it.
     """
     path = Path(path)
     block, has_sentence, document = Block([], [], [], path), False, 0
@@ -127,7 +127,7 @@ def read_blocks(
     by_tabs = "\t" in first.strip() and widths != "any"
     split = (lambda line: [field.strip(" ") for field in line.split("\t")]) if by_tabs else _FIELDS
     width = len(split(first))
-    empty = 0 if last else len([*takewhile(not_, reversed(split(first)))])  # fields at the end that a separator ends
+    empty = 0 if last else len([*takewhile(not_, reversed(split(first)))])  # empty fields at the end, after separators
     with open_text(path) as lines:
         for number, line in enumerate(chain(lines, [""]), start=1):
             line = line.rstrip("\r\n")
@@ -163,7 +163,7 @@ def read_blocks(
 
 
 def _first_row(path: Path, comment: str | None) -> str:
-    """The first line that is neither empty nor begins as a comment or a document; "" if there is none."""
+    """The first line that is neither empty nor the start of a comment or document; "" if there is none."""
     others = (DOCSTART,) if comment is None else (DOCSTART, comment)
     with open_text(path) as lines:
         rows = (line.rstrip("\r\n") for line in lines if not line.startswith(others))
@@ -171,10 +171,10 @@ def _first_row(path: Path, comment: str | None) -> str:
 
 
 def _check(block: Block, width: int, empty: int, minimum: int, last: str) -> None:
-    """Refuses rows unless each has `width` fields, of which the last `empty` ones, and no others, are empty.
+    """Refuses rows unless each has `width` fields, of which exactly the last `empty` ones are empty.
 
     These are removed. With `last`, the last field may be empty, and becomes `last`. If it is empty in all rows, it
-    counts as a field only after one of brackets, which have a `*` in every row; else every row ends in a separator.
+    counts as a field only after a column of brackets, with a `*` in every row; else every row ends in a separator.
     """
     for row, line in zip(block.rows, block.lines, strict=True):
         if len(row) != width:
@@ -207,7 +207,7 @@ def side_by_side(
     """The sentences of a gold file and of a file of predictions, in pairs. Composed and decomposed accents are equal.
 
     Args:
-        read: gives sentences with `words` and `lines`, None where words have no lines of their own.
+        read: yields sentences with `words` and `lines` (None if words have no separate lines).
     """
     last: int | None = 0
     for number, (expected, predicted) in enumerate(zip_longest(read(gold), read(predictions))):
@@ -228,7 +228,7 @@ def side_by_side(
 
 
 def _line(sentence: Any, word: int = 0) -> int | None:
-    """The line of a word, or else of the last one."""
+    """The line of a word, or of the last word."""
     return sentence.lines[min(word, len(sentence.lines) - 1)] if sentence.lines else None
 
 
@@ -237,8 +237,8 @@ def _place(path: Path | str, sentence: Any, number: int, word: int = 0) -> str:
 
 
 def write_rows(rows: Sequence[Sequence[str]], separator: str) -> str:
-    """The lines of a sentence and the empty one after them; refuses a word that a file of columns cannot hold."""
+    """The lines of a sentence and the empty line after it; refuses a word that a column file cannot contain."""
     for word in (cell.replace(separator, "\t") for row in rows for cell in row):
         if word != word.strip(" ") or not word or any(end in word for end in "\t\r\n") or word.startswith(DOCSTART):
-            raise UserError(f"{word!r} cannot be written to a file of columns")
+            raise UserError(f"{word!r} cannot be written to a column file")
     return "".join(f"{separator.join(row)}\n" for row in [*rows, ()])

@@ -1,7 +1,7 @@
 """The CoNLL-2012 format (OntoNotes): documents with predicates, their arguments, coreference and speakers, as a stream.
 
 One token per line, an empty line after each sentence, `#begin document (NAME); part 000` and `#end document` around
-each part of a document; without these lines, parts are told apart by the first two columns. Columns, separated by tabs
+each part of a document; without these lines, the first two columns identify the parts. Columns, separated by tabs
 or spaces: document, part, number, word, part of speech, parse bit, predicate lemma, frame, word sense, speaker, named
 entities, arguments (one column for each predicate of the sentence, so sentences differ in width), coreference. An empty
 cell is written `-`; in the last column it may be left empty, but the column itself is needed.
@@ -27,7 +27,7 @@ from elmo_bench.text.tags import Span
 
 DOCUMENT, PART, NUMBER, WORD, POS, PARSE, LEMMA, FRAME, SENSE, SPEAKER, NAMES, ARGUMENTS = range(12)
 WIDTH = 12  # columns of a sentence without predicates, including coreference
-ENDINGS = ("_gold_conll", ".gold_conll", ".conll")  # of the files to look for in a folder
+ENDINGS = ("_gold_conll", ".gold_conll", ".conll")  # of the files to search for in a folder
 CONLL = tuple(ending + packed for ending in ENDINGS for packed in ("", ".gz", ".xz"))
 _BEGIN = re.compile(r"#\s*begin[\s_]+document:?\s+\(?(.*?)\)?(?:;\s*part\s+(\S+))?", re.IGNORECASE)
 _BEGINS, _ENDS, _DOCUMENT = (
@@ -35,7 +35,7 @@ _BEGINS, _ENDS, _DOCUMENT = (
 )
 OUTSIDE = "a sentence outside any document"
 EXPECTED = "'#begin document (NAME); part 000'"
-SKELETON = "[WORD]"  # in the place of words, where OntoNotes is distributed without its texts
+SKELETON = "[WORD]"  # in place of words, when OntoNotes is distributed without its texts
 MISSING = 0.25  # a document is refused if this share of its words is missing
 
 
@@ -45,11 +45,11 @@ class Predicate(NamedTuple):
     index: int  # its row in the sentence, from 0
     lemma: str
     frame: str  # of the lemma, such as "01"; "-" if the file gives none
-    arguments: list[Span]  # by start, the outer one first; labels as in the file (ARG0, C-ARG1, R-ARG0, V)
+    arguments: list[Span]  # by start, outer spans first; labels as in the file (ARG0, C-ARG1, R-ARG0, V)
 
 
 class ConllSentence(Block):
-    """One sentence; its bracket columns are parsed on demand, so that faults in unused columns do no harm."""
+    """One sentence; its bracket columns are parsed on demand, so faults in unused columns do no harm."""
 
     __slots__ = ()
 
@@ -63,11 +63,11 @@ class ConllSentence(Block):
 
     @property
     def speakers(self) -> list[str]:
-        """Of every word; "-" if unknown."""
+        """The speaker of every word; "-" if unknown."""
         return self.column(SPEAKER)
 
     def predicates(self) -> list[Predicate]:
-        """By row. A word with a frame but no column is not annotated, and so no predicate."""
+        """The predicates, by row. A word with a frame but no column is not annotated, and so no predicate."""
         columns, words = self.argument_columns(), self.words
         lemmas, frames = self.column(LEMMA), self.column(FRAME)
         arguments = [self._read(column, brackets.spans) for column in columns]
@@ -86,15 +86,15 @@ class ConllSentence(Block):
         for i, own in zip(rows, verbs, strict=True):
             if own and i not in own and own & {*rows}:
                 message = f"the column of the predicate {words[i]!r} has its V at {words[min(own)]!r}"
-                order = "columns of arguments stand in the order of the predicates"
+                order = "columns of arguments must be in the order of the predicates"
                 raise UserError(f"{message}: {order}; correct the file", self.path, self.lines[i])
         return [Predicate(i, lemmas[i], frames[i], spans) for i, spans in zip(rows, arguments, strict=True)]
 
     def argument_columns(self) -> list[list[str]]:
-        """One for each predicate; the last column, that of coreference, must not be one of them."""
+        """One column for each predicate; the last column, coreference, must not be one of them."""
         for cell, line in zip(self.column(-1), self.lines, strict=True):
             if "(V*" in cell:
-                message = "the last column has arguments, and one of coreference is missing"
+                message = "the last column has arguments, so the coreference column is missing"
                 raise UserError(f"{message}; add it, with - in every row", self.path, line)
         return [self.column(i) for i in range(ARGUMENTS, len(self.rows[0]) - 1)]
 
@@ -104,7 +104,7 @@ class ConllSentence(Block):
         return [Predicate(i, lemma, frame, []) for i, (lemma, frame, mark) in enumerate(named) if mark != "-"]
 
     def mentions(self) -> list[Span]:
-        """Of entities, by start, the outer one first; a span's type is its cluster."""
+        """The mentions of entities, by start, outer mentions first; a span's type is its cluster."""
         return self._read(self.column(-1), lambda column: brackets.distinct(brackets.mentions(column)))
 
     def _read(self, column: list[str], read: Callable[[Sequence[str]], list[Span]]) -> list[Span]:
@@ -149,9 +149,9 @@ def read_documents(paths: StrPath | Iterable[Path], strict: bool = True) -> Iter
     """The documents of one or more files, one after another; only one is in memory at a time.
 
     Args:
-        paths: a file, plain, `.gz` or `.xz`; or files, such as `find_files` gives.
-        strict: refuse rows with fewer columns than there are, or of another width than the others of their sentence.
-            Without, as in the reference scorer of coreference, only the last column and the marks of documents count.
+        paths: a file, plain, `.gz` or `.xz`; or several, as from `find_files`.
+        strict: refuse rows with too few columns, or of another width than the other rows of their sentence. Otherwise,
+            as in the reference scorer of coreference, only the last column and the document marks matter.
     """
     seen: dict[tuple[str, str], str] = {}
     for path in [Path(paths)] if isinstance(paths, str | PathLike) else paths:
@@ -165,8 +165,8 @@ def read_documents(paths: StrPath | Iterable[Path], strict: bool = True) -> Iter
             words = [row[WORD] for sentence in document.sentences for row in sentence.rows if len(row) >= WIDTH]
             missing = words.count(SKELETON)
             if missing and missing >= MISSING * len(words):
-                message = f"{missing} of {len(words)} words are missing, {SKELETON} stands for them"
-                mend = "put in those of OntoNotes (skeleton2conll.sh)"
+                message = f"{missing} of {len(words)} words are missing, replaced by {SKELETON}"
+                mend = "insert the words of OntoNotes (skeleton2conll.sh)"
                 raise UserError(f"{message}; {mend}", document.path, document.line)
             yield document
 
@@ -213,7 +213,7 @@ def _read_file(path: Path, strict: bool) -> Iterator[Document]:
 
 
 def _check_numbers(block: Block) -> None:
-    """Refuses a sentence whose words are numbered from 0 more than once. Other numbers say nothing."""
+    """Refuses a sentence whose words are numbered from 0 more than once. Other numbers are ignored."""
     numbers = block.column(NUMBER)
     again = numbers.index("0", 1) if "0" in numbers[1:] else 0
     if again > 1 and numbers[:again] == [str(i) for i in range(again)]:
@@ -237,11 +237,11 @@ def read_split(data: Mapping[str, Any], split: str) -> Iterator[Document]:
 def write_sentence(
     document: str, part: str, columns: Mapping[int, Sequence[str]], arguments: Sequence[Sequence[str]] = ()
 ) -> str:
-    """The lines of a sentence and the empty one after them; the inverse of reading it.
+    """The lines of a sentence and the empty line after it; the inverse of reading it.
 
     Args:
         document, part: the first two columns.
-        columns: those that are known, by their number (WORD, POS, ...); -1 is coreference.
+        columns: the known columns, by their number (WORD, POS, ...); -1 is coreference.
         arguments: a column for each predicate.
     """
     rows = []
@@ -291,7 +291,7 @@ def find_files(source: StrPath | Iterable[str], folder: StrPath | None = None) -
 
 
 def _listed(path: Path, folder: Path) -> Iterator[Path]:
-    """What each line of a list names: a file, the files of a folder, or those of a document, whatever their version."""
+    """The files named by a list: each line names a file, a folder, or a document, in any version."""
     for number, line in numbered_lines(path):
         name = line.strip()
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:

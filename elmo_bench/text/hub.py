@@ -1,4 +1,4 @@
-"""Data sets and models from the Hugging Face hub, and to it, with one clear error where it cannot be reached."""
+"""Data sets and models from the Hugging Face hub, and uploads, with one clear error if it cannot be reached."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ def load_from_hub(
 
     Args:
         name: "owner/name".
-        revision: a branch, tag or commit; "refs/convert/parquet" holds the data of old script-only data sets.
+        revision: a branch, tag or commit; "refs/convert/parquet" has the data of old script-only data sets.
         configuration: one of its configurations.
-        hint: what the user can do instead, for the error message.
+        hint: an alternative for the user, for the error message.
     """
     import datasets
 
     with _offline_unless_reachable() as reachable:
         try:
             return datasets.load_dataset(name, configuration, revision=revision)  # type: ignore[return-value]
-        except Exception as error:  # anything outside can fail: the network, the hub, its cache
+        except Exception as error:  # the network, the hub and its cache can fail in many ways
             why = f"{type(error).__name__}: {error}" if reachable else "no connection, and it is not in the local cache"
             raise UserError(f"the data set {name} could not be loaded from the hub ({why}); {hint}") from error
 
 
-OF_MODELS = ["*.json", "*.hdf5", "*.safetensors", "*.txt", "*.ckpt"]  # what is fetched of a model
+OF_MODELS = ["*.json", "*.hdf5", "*.safetensors", "*.txt", "*.ckpt"]  # the files fetched of a model
 
 
 def is_model(name: str) -> bool:
-    """Whether this can only be the name of a model on the hub, "owner/name": nothing here has such a path."""
+    """Whether this can only be the name of a model on the hub, "owner/name": no local path is called so."""
     two = re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", name) and not name.endswith((".ckpt", ".json"))
     return bool(two) and not Path(name).exists() and not Path(name).parent.exists()
 
@@ -68,11 +68,11 @@ def model_folder(name: str) -> Path:
 
 
 def upload(files: Mapping[str, bytes | Path], repo: str, private: bool = False) -> str:
-    """Puts files into a model of the hub, which is made if there is none; returns its address."""
+    """Uploads files to a model on the hub, which is created if necessary; returns its address."""
     from huggingface_hub import CommitOperationAdd, HfApi, constants
 
     if not _reachable():
-        raise UserError(f"the hub {constants.ENDPOINT} cannot be reached, so that nothing is published")
+        raise UserError(f"the hub {constants.ENDPOINT} cannot be reached, so nothing is published")
     try:
         made = HfApi().create_repo(repo, private=private, exist_ok=True)
         added = [CommitOperationAdd(name, content) for name, content in files.items()]

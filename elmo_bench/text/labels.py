@@ -1,4 +1,4 @@
-"""The labels of a task by their names, whatever their names in a source."""
+"""The labels of a task by its own names, whatever their names in a source."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ UNLABELLED = (NO_GOLD, "hidden", "-1", "None")  # also a null or -1 in a table, 
 
 
 class Labels:
-    """Maps the labels of a source to those of the task: by their names if they have names, else by their numbers.
+    """Maps the labels of a source to the labels of the task: by name if they have names, else by number.
 
     Args:
         names: of the labels, in the order of their numbers.
-        also: other names of them, in the same order.
+        also: alternative names, in the same order.
         given: `task.data.labels`: {name or number in the source: name here}.
     """
 
@@ -34,18 +34,18 @@ class Labels:
         self.known = own | dict.fromkeys(UNLABELLED, NO_GOLD) | mapped
 
     def find(self, label: Any) -> str | None:
-        """The label of this name, "-" for none, or None for a name that is unknown."""
+        """The label with this name, "-" for no label, or None for an unknown name."""
         return self.known.get(str(label))
 
     def unknown(self, label: Any) -> str:
-        """The message about a label of another name."""
+        """The message about a label with an unknown name."""
         if label == "":
             return f"no label; choose from {', '.join(self.names)}"
-        mend = f"'+task.data.labels={{{label}: {self.names[0]}, ...}}' says which is which"
+        mend = f"'+task.data.labels={{{label}: {self.names[0]}, ...}}' maps the names"
         return f"unknown label {label!r}; choose from {', '.join(self.names)}; {mend}"
 
     def of_table(self, table: Table, column: str = "label") -> Iterator[str]:
-        """The label of each row; a line tells if they are taken by number, or if some of the names never occur."""
+        """The label of each row; prints a line if they are matched by number, or if some names never occur."""
         classes: list[str] | None = getattr(table.rows.features[column], "names", None)
         if foreign := [name for name in classes or () if self.find(name) is None]:
             raise table.unfit(f"has the classes {', '.join(classes or ())}: {self.unknown(foreign[0])}")
@@ -61,12 +61,12 @@ class Labels:
             yield label
         found.discard(NO_GOLD)
         listed = ", ".join(f"{number} ({name})" for number, name in enumerate(self.shown))
-        notes = [f"the labels are numbers without names, and taken as {listed}"] if numbered else []
+        notes = [f"the labels are numbers without names, read as {listed}"] if numbered else []
         if 0 < len(found) < len(self.names):
             occur = [name for name, label in zip(self.shown, self.names, strict=True) if label in found]
             notes.append(f"only {', '.join(occur)} of {', '.join(self.shown)} occur")
         if notes:
-            mend = "'+task.data.labels={THEIRS: OURS, ...}' names them otherwise"
+            mend = "'+task.data.labels={THEIRS: OURS, ...}' changes the names"
             notice("; ".join([*notes, mend]), table.path or table.split)
 
 

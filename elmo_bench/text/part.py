@@ -16,13 +16,13 @@ T = TypeVar("T")
 class Part(NamedTuple):
     """A fraction of the training data.
 
-    The items are put in a random order that follows from the seed, and the first of them are taken. For one seed every
-    part is thus contained in every larger one.
+    The items are put in a random order that depends on the seed, and the first ones are used. So for one seed, every
+    part is contained in every larger part.
 
     Attributes:
         fraction: above 0, at most 1.
         seed: of the run.
-        least: the fewest examples that a run can train on: those of one batch.
+        least: minimum number of examples for training: one batch.
     """
 
     fraction: float = 1.0
@@ -33,14 +33,14 @@ class Part(NamedTuple):
         """The items of this part, in the order of the file.
 
         Args:
-            items: what is drawn: all items of the training data.
-            unit: what they are called in messages, such as "sentences".
-            examples: how many training examples an item gives.
+            items: all items of the training data.
+            unit: their name in messages, such as "sentences".
+            examples: the number of training examples of an item.
         """
         if self.fraction == 1:
             return list(items)
 
-        def place(item: int) -> bytes:  # sorts the items at random, in the same way on every machine
+        def place(item: int) -> bytes:  # random order of the items, the same on every machine
             return hashlib.blake2b(f"{self.seed} {item}".encode(), digest_size=16).digest()
 
         order = sorted(range(len(items)), key=place)
@@ -55,7 +55,7 @@ class Part(NamedTuple):
         return [items[i] for i in sorted(order[:number])]
 
     def _smallest(self, totals: Sequence[int]) -> float:
-        """The smallest fraction, in two digits, whose items give a batch of examples, from their running totals."""
+        """The smallest fraction, with two digits, whose items fill a batch, from the running totals of examples."""
         needed = sum(total < self.least for total in totals) + 1
         if needed > len(totals):
             return 1
@@ -64,7 +64,7 @@ class Part(NamedTuple):
         return min(float(f"{math.ceil(share / digit) * digit:.2g}"), 1)
 
     def mend(self, advice: str) -> str:
-        """What to do about training data that lack something; `advice` is that for all of the data."""
+        """The remedy for training data that lack something; `advice` applies to the complete data."""
         return advice if self.fraction == 1 else "take a larger fraction, or another seed"
 
 

@@ -1,7 +1,7 @@
-"""Where a data set is: in files, below a folder if one is named, or on the Hugging Face hub; `datasets` reads tables.
+"""The source of a data set: files, below a folder if one is named, or the Hugging Face hub; `datasets` reads tables.
 
-Readers make their rows tables of `datasets`, too. It is imported only here and where rows are read: predicting does
-without.
+Readers turn their rows into tables of `datasets`, too. It is imported only here and where rows are read, because
+prediction does not need it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from elmo_bench.text.hub import load_from_hub
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict, Features
 
-# ending -> the format; of all but csv also the builder of `datasets`
+# ending -> the format; except for csv also the builder of `datasets`
 TABLES = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".jsonl": "json", ".json": "json"}
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # our names -> the hub's names
 FILES = (*SPLITS, "folder")  # keys of `data` that name its files ...
@@ -33,41 +33,41 @@ CHUNK = 500  # rows held as Python objects, which take ten times the memory
 
 
 def check_keys(data: Mapping[str, Any], *own: str, places: Sequence[str] = PLACES) -> None:
-    """Refuses a key of `task.data` that nothing reads: neither of `places` nor the reader's own.
+    """Refuses a key of `task.data` that is neither in `places` nor the reader's own.
 
-    Also an empty one, which would be the current folder.
+    Also refuses an empty value, which would mean the current folder.
     """
     for key, value in data.items():
         if value == "":
-            raise UserError(f"task.data.{key} is empty, like an unset variable of the shell; give a file or folder")
+            raise UserError(f"task.data.{key} is empty, perhaps from an unset shell variable; give a file or folder")
         if key not in places and key not in own:
             raise UserError(f"task.data.{key}: there is no such key; {choices(key, [*places, *own])}")
 
 
 def of_hub(data: Mapping[str, Any]) -> bool:
-    """Whether `data` names a data set of the hub, and no file of train, which would take precedence."""
+    """Whether `data` names a data set of the hub, and no training file, which would take precedence."""
     return data.get("hub") is not None and data.get("train") is None
 
 
 class Table(NamedTuple):
-    """A split as a table, with columns by our names, and where it is from. Messages count its rows from 0."""
+    """A split as a table, with columns by our names, and its origin. Messages count its rows from 0."""
 
     rows: Dataset
     split: str  # by our name
     path: Path | None  # None: of the hub
     origin: str  # in messages about the hub
-    found: str  # its columns, as they are called there
-    mend: str  # what to do about other columns
-    theirs: Mapping[str, str]  # how the renamed columns are called there
+    found: str  # its columns, by their names in the source
+    mend: str  # the remedy for wrong columns
+    theirs: Mapping[str, str]  # the renamed columns' names in the source
 
     def unfit(self, why: str) -> UserError:
-        """The error for other columns than expected; `why` completes "the table ..."."""
+        """The error for unexpected columns; `why` completes "the table ..."."""
         if self.path is None:
             return UserError(f"{self.origin}, split {self.split}, {why}; {self.mend} (it has {self.found})")
         return UserError(f"the table {why}; it has {self.found}; {self.mend}", self.path)
 
     def fault(self, row: int, why: str, mend: str = "correct the table") -> UserError:
-        """The error for what a row holds."""
+        """The error for a value in a row."""
         origin = f"{self.origin}, {self.split} " if self.path is None else ""
         return UserError(f"{origin}row {row}: {why}; {mend}", self.path)
 
@@ -77,25 +77,25 @@ class Table(NamedTuple):
             raise self.unfit(f"lacks {' and '.join(lacking)}")
 
     def row(self, number: int) -> dict[str, Any]:
-        """A row of a file to predict, by the names there and without empty cells; empty for a split."""
+        """A row of a file to predict, by the file's names and without empty cells; empty for a split."""
         return {} if self.split else {self.theirs.get(n, n): c for n, c in self.rows[number].items() if c is not None}
 
     def cells(self, column: str) -> Iterator[Any]:
-        """What a column holds; an empty cell (null) is an error."""
+        """The cells of a column; an empty cell (null) is an error."""
         for row, cell in enumerate(self.rows[column]):
             if cell is None:
                 raise self.fault(row, f"{column} is empty")
             yield cell
 
     def texts(self, column: str) -> Iterator[str]:
-        """As `cells`, of text alone."""
+        """As `cells`, but only text."""
         for row, cell in enumerate(self.cells(column)):
             if not isinstance(cell, str):
                 raise self.fault(row, f"{column} is {cell!r}, not text")
             yield cell
 
     def lists(self, column: str, numbers: bool = False) -> Iterator[list[Any]]:
-        """The words of each cell: a list, or a text with spaces between them, as in CSV.
+        """The words of each cell: a list, or a text with spaces between words, as in CSV.
 
         Args:
             column: its name.
@@ -115,7 +115,7 @@ class Table(NamedTuple):
 
 
 def with_inputs(rows: list[dict[str, Any]], opened: Table | Path) -> list[dict[str, Any]]:
-    """The rows of a file; those of a table get their cells there as "input"."""
+    """The rows of a file; rows of a table get their original cells as "input"."""
     return rows if isinstance(opened, Path) else [row | {"input": opened.row(i)} for i, row in enumerate(rows)]
 
 
@@ -134,10 +134,10 @@ class DataSource:
 
     Args:
         data: the file of each split, below {folder} if given; or, without a folder, a data set of the hub
-            {hub, revision, configuration}. Of a table, {columns} names those that are called otherwise: {ours: theirs}.
+            {hub, revision, configuration}. For a table, {columns} maps the names of columns: {ours: theirs}.
         instead: the settings that name files instead of the hub, for error messages.
-        native: whether a file with the ending of a table has a format that the reader reads itself.
-        otherwise: what to do about {columns} where the files are no tables, for error messages.
+        native: whether a file with the ending of a table has the reader's own format.
+        otherwise: the remedy for {columns} if the files are no tables, for error messages.
         keys: of `data` that the reader reads itself.
     """
 
@@ -156,7 +156,7 @@ class DataSource:
 
     @property
     def tabular(self) -> bool:
-        """Whether it is a table: of the hub, or files in a format of `datasets`. Splits are not mixed."""
+        """Whether it is a table: from the hub, or files in a format of `datasets`. All splits must agree."""
         if self.from_hub:
             return True
         names = {split: self.data[split] for split in SPLITS if isinstance(self.data.get(split), str)}
@@ -175,7 +175,7 @@ class DataSource:
         return files.ending(path) in TABLES and (bool(self.columns) or not self.native(path))
 
     def open(self, path: StrPath) -> Table | Path:
-        """A file that `predict` or `score` reads, if it is a table as such. Renamed columns may be missing."""
+        """A file for `predict` or `score`, as a table if it is one. Renamed columns may be missing."""
         path = Path(path)
         return self._table("", _read(path), path) if self._is_table(path) else path
 
@@ -187,7 +187,7 @@ class DataSource:
         return Path(os.path.expanduser(Path(self.data.get("folder") or "", name)))
 
     def load(self, splits: Mapping[str, str] = SPLITS) -> dict[str, Table | Path]:
-        """The splits by our names: tables, or else the data set's own files."""
+        """The splits by our names: tables, or the data set's own files."""
         if not self.from_hub:
             tabular, paths = self.tabular, {split: self.path(split) for split in splits}
             return {split: self._table(split, _read(path), path) if tabular else path for split, path in paths.items()}
@@ -219,7 +219,7 @@ class DataSource:
 def _read(path: Path) -> Dataset:
     """A file as a table, in memory: `datasets` would keep a copy in its cache.
 
-    An empty table is refused here: `datasets` has another error for that in each format, none of which says so.
+    An empty table is refused here: `datasets` has a different error for each format, none of which is clear.
     """
     import datasets
 
@@ -234,7 +234,7 @@ def _read(path: Path) -> Dataset:
 
             empty = read_metadata(path).num_rows == 0
         else:
-            with files.open_bytes(path) as file:  # not by lines: an array may be a single long one
+            with files.open_bytes(path) as file:  # not by lines, because an array may be one long line
                 empty = not any(map(bytes.strip, iter(lambda: file.read(files.BUFFER), b"")))
         if empty:
             raise UserError("the table has no rows", path)
@@ -243,7 +243,7 @@ def _read(path: Path) -> Dataset:
             return datasets.load_dataset(builder, cache_dir=cache, **options)  # type: ignore[return-value]
     except UserError:
         raise
-    except Exception as error:  # whatever the readers of these formats raise
+    except Exception as error:  # the readers of these formats raise many kinds
         cause = error.__cause__ or error
         raise UserError(f"cannot be read as {builder} ({' '.join(str(cause).split())})", path) from None
 
@@ -251,8 +251,8 @@ def _read(path: Path) -> Dataset:
 def _columns(path: Path) -> dict[str, list[str | None]]:
     """The columns of a CSV or TSV file as text; an empty cell is None, and columns without a name are left out.
 
-    pandas, which `datasets` reads them with, makes an index of surplus cells, runs on over lines after a stray quote,
-    and makes numbers and dates of text.
+    Not by pandas, as in `datasets`: it turns surplus cells into an index, continues over lines after a stray quote,
+    and turns text into numbers and dates.
     """
     tabs = files.ending(path.name) == ".tsv"
     with files.open_text(path) as lines:
@@ -267,7 +267,7 @@ def _columns(path: Path) -> dict[str, list[str | None]]:
                         f"{len(row)} cells, where the header has {len(header)}{quoted}", path, reader.line_num
                     )
                 if tabs and any("\t" in cell or "\n" in cell for cell in row):
-                    raise csv.Error("a quoted cell goes on after a tab or the end of the line")
+                    raise csv.Error("a quoted cell continues after a tab or the end of the line")
                 rows.append(row)
         except csv.Error as error:
             raise UserError(

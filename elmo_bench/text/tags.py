@@ -36,7 +36,7 @@ class TagError(ValueError):
 
 
 def normalised(tags: Sequence[str], sentence: int = 0) -> list[str]:
-    """The tags of a sentence with U- and L- written S- and E-. Raises `TagError` for a tag of no known scheme."""
+    """The tags of a sentence with S- and E- for U- and L-. Raises `TagError` for a tag of no known scheme."""
     clean = []
     for i, tag in enumerate(tags):
         prefix, _, kind = tag.partition("-")
@@ -55,8 +55,8 @@ def spans(tags: Sequence[str]) -> list[Span]:
 
     A span ends where the type changes, at O, before B and S and after E and S; it starts at B and S, and at I and E
     if no span of that type is open. (conlleval of 2004 has no S and joins E and a following B; its successors, such as
-    seqeval, follow BIOES in both.) The metric counts through seqeval, which reads the same; to import that takes two
-    seconds, as long as torch, and predicting does without.
+    seqeval, follow BIOES in both.) The metric uses seqeval, which reads spans in the same way; its import takes two
+    seconds, as long as torch's, which prediction avoids.
     """
     found: list[Span] = []
     start = None  # of the open span
@@ -93,7 +93,7 @@ def convert(tags: Sequence[str], scheme: str) -> list[str]:
 
 @lru_cache(maxsize=1 << 16)
 def follows(scheme: str, before: str, tag: str) -> bool:
-    """Whether `tag` may stand after `before`; O stands for both ends of a sentence."""
+    """Whether `tag` may follow `before`; O stands for both ends of a sentence."""
     open_, kind = before[0] in "BI", before[2:]
     if tag[0] not in PREFIXES[scheme] + "O":
         return False
@@ -105,14 +105,14 @@ def follows(scheme: str, before: str, tag: str) -> bool:
 
 
 def exceptions(tags: Sequence[str], found: Iterable[Span], scheme: str) -> list[int]:
-    """Of every span that the scheme would write with other tags, the first token with a wrong one."""
+    """For every span that the scheme would tag differently, the first token with a wrong tag."""
     expected = encode(found, len(tags), scheme)
     wrong = [[i for i in range(start, end) if tags[i] != expected[i]] for _, start, end in found]
     return [tokens[0] for tokens in wrong if tokens]
 
 
 class TaggedFile(NamedTuple):
-    """The entities of the sentences of one file, and how well their tags follow a scheme."""
+    """The entities of the sentences of one file, and the exceptions from its scheme."""
 
     spans: list[list[Span]]  # by sentence
     scheme: str
@@ -122,17 +122,17 @@ class TaggedFile(NamedTuple):
 def read_tags(sentences: Iterable[Sequence[str]], scheme: str = "auto") -> TaggedFile:
     """Reads the tags of one file, which must follow one scheme.
 
-    With "auto" this is the scheme that all but fewer than 1 in 100 of the file's entities follow. The exceptions are
-    read as conlleval reads them: CoNLL-2003 has some itself. Each file has a scheme of its own. As soon as it has an
-    entity, it fits at most one scheme, so the splits of a data set agree whenever they are of one scheme.
+    With "auto" this is the scheme that more than 99 in 100 of the file's entities follow. The exceptions are read as by
+    conlleval: even CoNLL-2003 has some. Each file may have another scheme. A file with an entity fits at most one
+    scheme, so the splits of a data set agree whenever they use one scheme.
 
     Args:
         sentences: of the file, the tags of each.
         scheme: one of SCHEMES, without exception; "auto"; or "conlleval" to read any tags as the official scorer does.
 
     Raises:
-        TagError: a tag of no known scheme, or against the scheme asked for; tags that follow no scheme, at the token
-            from which on the last one is broken.
+        TagError: a tag of no known scheme, or against the given scheme; tags that follow no scheme, at the token
+            where the last possible scheme is broken.
     """
     broken: dict[str, list[tuple[int, int]]] = {each: [] for each in SCHEMES if scheme in ("auto", each)}
     found: list[list[Span]] = []
@@ -166,7 +166,7 @@ def labels(types: Iterable[str], scheme: str) -> list[str]:
 
 
 class Constraints(NamedTuple):
-    """What a scheme allows, over a list of K labels."""
+    """The tags and transitions that a scheme allows, over a list of K labels."""
 
     start: list[bool]  # (K,) may open a sentence
     pairs: list[list[bool]]  # (K, K) [i][j]: j may follow i
@@ -176,7 +176,7 @@ class Constraints(NamedTuple):
 def constraints(names: Sequence[str], scheme: str) -> Constraints:
     """Which labels may start, follow one another and end, for a CRF over these labels."""
     pairs = [[follows(scheme, before, name) for name in names] for before in names]
-    outside = names.index("O")  # which stands for both ends of a sentence
+    outside = names.index("O")  # stands for both ends of a sentence
     return Constraints(pairs[outside], pairs, [row[outside] for row in pairs])
 
 

@@ -3,8 +3,8 @@
 Words follow the Penn Treebank conventions of NLTK's word tokenizer (contractions split, punctuation separate, O'Brien
 and Qur'an whole), which also tokenized the open biLM's text, with three exceptions: cannot, gonna, more'n and the like
 stay whole; 'Tis and 'Twas are an apostrophe and a word; and words joined by hyphens, dashes and slashes are split, so
-that an answer such as "1,000" in "1,000-mile" is made of whole words. NLTK's tokenizer itself expects single sentences
-and cuts decomposed accents; those of the library `tokenizers` know no contractions.
+that an answer such as "1,000" in "1,000-mile" consists of whole words. NLTK's tokenizer itself expects single sentences
+and cuts decomposed accents; the tokenizers of the library `tokenizers` do not split contractions.
 
 A text has the same words in Unicode's composed and decomposed forms (NFC and NFD).
 """
@@ -23,7 +23,7 @@ from elmo_bench.text.tags import Span
 
 _TITLES = "Mr|Mrs|Ms|Dr|Prof|Rev|Gen|Col|Lt|Sgt|Capt|Maj|Sen|Rep|Gov|Hon|St|Mt|Ft|Jr|Sr|Inc|Ltd|Co|Corp|vs|etc"
 _ENDING = r"(?:s|re|ve|ll|d|m|S|RE|VE|LL|D|M)\b"
-_MARK, _JOINER = "\U00010380", "\U00010381"  # letters of Ugaritic, for which nobody needs a tokenizer of English
+_MARK, _JOINER = "\U00010380", "\U00010381"  # Ugaritic letters, which English text does not contain
 _MARKS = f"[{_MARK}{_JOINER}]*"
 
 
@@ -52,7 +52,7 @@ _WHOLE = _pattern(
 )
 _APART = _pattern()
 _CURLY = "\u201c\u201d\u201e\u201f", "\u2018\u2019\u201a\u201b"  # double, single
-_STRAIGHT = str.maketrans("".join(_CURLY), "\"\"\"\"''''")  # one character for one, so that positions stay the same
+_STRAIGHT = str.maketrans("".join(_CURLY), "\"\"\"\"''''")  # one character each, so that positions stay the same
 _ENDS = {".", "!", "?", "..", "...", "…"}
 _CLOSERS = {'"', "'", "''", ")", "]", "}"}
 
@@ -70,8 +70,8 @@ def words(text: str, apart: bool = False) -> list[TextWord]:
 
     Args:
         text: any.
-        apart: cut at apostrophes, accents that are characters of their own and invisible characters inside a word, too,
-            as the labelled texts of SQuAD and SNLI have been cut so far.
+        apart: also split at apostrophes, decomposed accents and invisible characters inside a word, as the labelled
+            texts of SQuAD and SNLI have been split so far.
     """
     if text.isascii():
         return [TextWord(match.group(), *match.span()) for match in (_APART if apart else _WHOLE).finditer(text)]
@@ -94,8 +94,8 @@ def _marks() -> frozenset[str]:
 
 
 def _seen(char: str) -> str:
-    """A character as the pattern sees it: what modifies the character before it counts as a letter."""
-    if char in "\u200b\ufeff":  # spaces of no width
+    """A character as the pattern sees it: a modifier of the previous character counts as a letter."""
+    if char in "\u200b\ufeff":  # zero-width spaces
         return " "
     if char == "\u200d":
         return _JOINER
@@ -104,17 +104,17 @@ def _seen(char: str) -> str:
 
 
 def _form(piece: str) -> str:
-    """A word without invisible characters such as soft hyphens, unless it has no others."""
+    """A word without invisible characters such as soft hyphens, unless it consists of them."""
     visible = "".join(char for char in piece if unicodedata.category(char) != "Cf")
     return unicodedata.normalize("NFC", visible or piece)
 
 
 def compounds(words: Sequence[TextWord], joints: Collection[str], clitics: bool) -> list[str]:
-    """The words, with those that a hyphen or the like connects merged into one.
+    """The words, with those connected by a hyphen or the like merged.
 
     Args:
         words: of a text.
-        joints: what connects the words on both sides, if they touch it with a letter or digit.
+        joints: words that connect their neighbours, if these touch them with a letter or digit.
         clitics: also connect to a word that begins with another character, such as 's.
     """
     joined: list[list[str]] = []
@@ -131,7 +131,7 @@ def compounds(words: Sequence[TextWord], joints: Collection[str], clitics: bool)
 
 
 def sentence_lengths(words: Sequence[TextWord]) -> list[int]:
-    """How many words each sentence has.
+    """The number of words of each sentence.
 
     A sentence ends at . ! ? and any closing quotes or brackets, if a space and then anything but a lower-case letter
     follow. The full stop of an abbreviation or an initial does not end a sentence.
@@ -153,12 +153,12 @@ def sentence_lengths(words: Sequence[TextWord]) -> list[int]:
 
 
 def covering(words: Sequence[TextWord], start: int, end: int) -> tuple[int, int, bool]:
-    """The first and last word that the characters [start, end) touch, and whether these are whole words.
+    """The first and last word that overlap with the characters [start, end), and whether these are whole words.
 
     White space at either end of the characters is ignored.
 
     Raises:
-        ValueError: no word is touched.
+        ValueError: no word overlaps.
     """
     first = bisect_right(words, start, key=lambda word: word.start) - 1
     if first < 0 or words[first].end <= start:
@@ -175,7 +175,7 @@ EXPECTED = 'expected {"tokens": [...]} or {"text": "..."}'
 
 
 def tokens_of(raw: Mapping[str, Any]) -> list[str] | None:
-    """The words of {"tokens": [...]}, as they are, or between spaces as in CSV; None for {"text": "..."}."""
+    """The words of {"tokens": [...]}, unchanged, or separated by spaces as in CSV; None for {"text": "..."}."""
     if "tokens" not in raw:
         if not isinstance(raw.get("text"), str):
             raise UserError(EXPECTED)
@@ -191,7 +191,7 @@ def tokens_of(raw: Mapping[str, Any]) -> list[str] | None:
 
 
 def has_words(text: str) -> bool:
-    """Whether a text has any word: white space and zero-width spaces (U+200B, U+FEFF) are none."""
+    """Whether a text has any word: white space and zero-width spaces (U+200B, U+FEFF) do not count."""
     return any(map(str.isalnum, text)) or bool(words(text))  # the first is fast
 
 
@@ -201,7 +201,7 @@ def are_words(value: Any) -> bool:
 
 
 def sentence_of(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with the "tokens" of one sentence; of text also the "text" and the "places" [start, end) of its words."""
+    """A row with the "tokens" of one sentence; for text also the "text" and the "places" [start, end) of its words."""
     tokens = tokens_of(raw)
     if tokens is not None:
         return {"tokens": tokens}
@@ -210,7 +210,7 @@ def sentence_of(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def document_of(text: str) -> dict[str, Any]:
-    """A row with the "sentences" of a text, the "text" and the "places"; a sentence also ends where a line does."""
+    """A row with the "sentences" of a text, the "text" and the "places"; a newline also ends a sentence."""
     sentences, places = [], []
     for line in re.finditer(r"[^\r\n]+", text):
         found = words(line.group())
@@ -221,7 +221,7 @@ def document_of(text: str) -> dict[str, Any]:
 
 
 def extent(row: Mapping[str, Any], tokens: list[str], start: int, end: int) -> dict[str, Any]:
-    """The "text" of the words [start, end) of a row; for raw text as written there, with its "characters"."""
+    """The "text" of the words [start, end) of a row; for raw text the original spelling, with its "characters"."""
     if "places" not in row:
         return {"text": " ".join(tokens[start:end])}
     first, last = row["places"][start][0], row["places"][end - 1][1]

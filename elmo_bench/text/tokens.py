@@ -1,4 +1,4 @@
-"""Words as numbers, padded to a rectangle: the form in which text reaches a model. Part of the contract in task.py."""
+"""Words as ids, padded to a rectangle: the input form of text for a model. Part of the contract in task.py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 class Tokens(NamedTuple):
     """One text field of a batch, as a reader's `collate` emits it.
 
-    `sentences[b]` holds the words of row b of the tensors; T is the length of the longest row. If a row holds several
+    `sentences[b]` has the words of row b of the tensors; T is the length of the longest row. If a row has several
     sentences (a paragraph), `parts[b]` may give the number of words in each: the biLM then reads them one by one.
     """
 
@@ -21,22 +21,22 @@ class Tokens(NamedTuple):
     sentences: list[list[str]]  # for the biLM, which makes its own character ids or looks up its cached layers
     mask: Tensor  # (B, T) bool, true on words
     parts: list[list[int]] | None = None  # None: each row is one sentence
-    layers: Any = None  # `layers.shards.Stored`: the framework adds them to a batch where they are cached
-    places: Tensor | None = None  # (N,) int64, the words' places in the flattened (B, T); None: found from the mask
+    layers: Any = None  # `layers.shards.Stored`: the framework adds them to a batch if they are cached
+    places: Tensor | None = None  # (N,) int64, the words' positions in the flattened (B, T); None: found from the mask
 
     def each(self, change: Callable[[Tensor], Tensor]) -> Tokens:
-        """With every tensor changed: moved to a device, for example."""
+        """A copy with every tensor changed: moved to a device, for example."""
         changed = {name: change(part) for name, part in self._asdict().items() if isinstance(part, Tensor)}
         return self._replace(**changed, layers=None if self.layers is None else self.layers.each(change))
 
     @property
     def lengths(self) -> list[int]:
-        """The number of words of each row, for which no device need be asked."""
+        """The number of words of each row, known without reading a tensor."""
         return [len(sentence) for sentence in self.sentences]
 
 
 def sentences_of(tokens: Tokens) -> list[list[tuple[str, ...]]]:
-    """The sentences of each row, as the biLM reads them."""
+    """The sentences of each row, in the biLM's form."""
     if tokens.parts is None:
         return [[tuple(words)] for words in tokens.sentences]
     return [
@@ -51,7 +51,7 @@ def lengths(rows: Iterable[Any], fields: Sequence[str]) -> list[int]:
 
 
 def sentences(splits: Iterable[Iterable[Any]], fields: Sequence[str]) -> Iterator[list[str]]:
-    """All distinct sentences of the splits, as the biLM will see them (many questions may share a paragraph)."""
+    """All distinct sentences of the splits, in the biLM's form (many questions may share a paragraph)."""
     seen: set[tuple[str, ...]] = set()
     for rows in splits:
         for row in rows:

@@ -30,8 +30,8 @@ class Vocabulary:
         """The items seen at least `minimum` times, most frequent first, ties by code point (the same everywhere).
 
         Args:
-            items: may be a `Counter`, which says how often each was seen.
-            minimum: how often an item must be seen.
+            items: may be a `Counter`.
+            minimum: minimum count of an item.
             lower: count and keep the items in lower case.
         """
         seen, counts = Counter(items), Counter[str]()
@@ -76,9 +76,9 @@ def coverage(path: StrPath, known: int, number: int, what: str, least: float, me
 
     Args:
         path: the file of the list, or the key that names it.
-        known, number: what it has, and what there is, of `what`, such as "running words of the text".
-        least: a list that covers less is not meant for the text, which is an error.
-        mend: what to do about another list.
+        known, number: the covered and the total number of `what`, such as "running words of the text".
+        least: a list that covers a smaller share is not meant for the text, which is an error.
+        mend: the remedy in that case.
     """
     message = f"has {known} of the {number} {what} ({known / max(number, 1):.1%})"
     if known < least * number or (known == 0 < least):
@@ -89,9 +89,9 @@ def coverage(path: StrPath, known: int, number: int, what: str, least: float, me
 def warn_unknown(
     items: Sequence[str], vocabulary: Vocabulary, split: str, what: str, mend: str, most: float = 1.0
 ) -> None:
-    """Prints how many items of a split the training data have, if it is less than the share `most`.
+    """Prints the number of a split's items that the training data contain, if their share is below `most`.
 
-    Less than a hundredth of those of dev is an error, as in `coverage`.
+    For dev, a share below a hundredth is an error, as in `coverage`.
     """
     known = sum(item in vocabulary for item in items)
     if known < most * len(items):

@@ -196,7 +196,7 @@ def test_numbers_without_names_and_classes_that_never_occur_are_told(tmp_path, c
     rows = [{"text": "fine", "label": 1}, {"text": "bad", "label": 0}]
     Sst5Reader(three(written(tmp_path, "sst5", "jsonl", rows)), phrases="sentences").load()
     told = capsys.readouterr().err
-    assert "numbers without names, and taken as 0 (very negative), 1 (negative)" in told
+    assert "numbers without names, read as 0 (very negative), 1 (negative)" in told
     assert "only very negative, negative of very negative, negative, neutral, positive, very positive occur" in told
 
 

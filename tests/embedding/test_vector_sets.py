@@ -175,9 +175,9 @@ def test_a_parquet_file_that_is_none_or_has_other_columns_is_one_error(tmp_path)
 
 @pytest.mark.parametrize(
     "matrix, message",
-    [(np.array([[1, np.nan]]), "'ba' is not finite"), (np.array([[1, 2]]), "not floating-point"),
-     (np.array([["a", "b"]]), "not floating-point"), (np.array([[{}, {}]]), "cannot be read"),
-     (np.array([[1e300, 1]]), "'ba' is not finite"), (np.ones((2, 2)), r"shape \(2, 2\), and not \(1, 2\)")],
+    [(np.array([[1, np.nan]]), "'ba' is not finite"), (np.array([[1, 2]]), "instead of floating-point"),
+     (np.array([["a", "b"]]), "instead of floating-point"), (np.array([[{}, {}]]), "cannot be read"),
+     (np.array([[1e300, 1]]), "'ba' is not finite"), (np.ones((2, 2)), r"shape \(2, 2\) instead of \(1, 2\)")],
 )  # fmt: skip
 def test_a_matrix_of_other_values_is_an_error(tmp_path, matrix, message):
     (tmp_path / "words.lst").write_text("ba\n")

@@ -76,4 +76,4 @@ def test_what_the_hub_does_not_have_or_cannot_be_asked_for_is_one_line(monkeypat
     from elmo_bench.commands.compare import Publish
 
     assert "target=hub needs head=FOLDER" in refused(Publish, "target=hub")
-    assert "cannot be reached, so that nothing is published" in refused(Publish, "target=hub", "head=ner", "repo=u/n")
+    assert "cannot be reached, so nothing is published" in refused(Publish, "target=hub", "head=ner", "repo=u/n")
