@@ -1,8 +1,8 @@
 """The typed configuration of a run: every key with its type, default, allowed values and meaning.
 
-The files under `conf/` fill the blocks in. A subsystem receives only its own block. The blocks of a task that name code
+The files under `conf/` fill in the blocks. A subsystem receives only its own block. The blocks of a task that name code
 by `_target_` (reader, words, chars, head, metric, optimizer, scheduler, average) are open: their keys are the arguments
-of the code that they name.
+of that code.
 
 No result depends on a key that is `Aside`; any other value that is not the default is part of a run's identity
 (`records/settings.py`).
@@ -44,7 +44,7 @@ from elmo_bench.system import code
 from elmo_bench.system.errors import UserError, as_typed
 
 Plain = dict[str, Any]
-FORMER = (("task", "arms"), ("scale", "pair"))  # keys that checkpoints of earlier releases hold and nothing reads
+FORMER = (("task", "arms"), ("scale", "pair"))  # unused keys in checkpoints of earlier releases
 
 
 def _batches(value: Any) -> Any:
@@ -88,7 +88,7 @@ class LayersConfig(Keys):
     tuned: Aside[Flag] = False
     """true for a biLM that was tuned on the task's training text"""
     cache: Flag = True
-    """compute the layers of a frozen source once and store them below cache_root"""
+    """compute the layers of a frozen source once, and store them below cache_root"""
     download: Aside[Text | None] = None
     """where to get the files; shown in messages"""
     licence: Aside[Text | None] = None
@@ -96,7 +96,7 @@ class LayersConfig(Keys):
     maker: Aside[Text | None] = None
     """Python class that makes the files if they are missing"""
     seen: Aside[list[Text]] = []
-    """tasks whose data it was trained on; the report marks their scores as contaminated"""
+    """tasks whose data it was trained on; the report marks its scores on them as contaminated"""
 
 
 class BilmConfig(LayersConfig):
@@ -118,7 +118,7 @@ class NewSoftmaxConfig(Keys):
     """The softmax that a biLM without one gets before it is tuned, while the biLM itself is frozen."""
 
     vocabulary: Annotated[int, Field(ge=4)]
-    """the most words, including the three markers"""
+    """maximum number of words, including the three markers"""
     epochs: PositiveInt
     """passes over the text"""
     lr: PositiveFloat
@@ -131,21 +131,21 @@ class TuningConfig(Keys):
     epochs: PositiveInt
     """passes over the text"""
     lr: NonNegativeFloat
-    """peak learning rate; 0 changes nothing"""
+    """peak learning rate; with 0 the biLM stays unchanged"""
     softmax_lr: PositiveFloat
     """factor on the learning rate of the softmax"""
     warmup: PositiveInt
-    """updates until the learning rate is at its peak"""
+    """updates until the learning rate reaches its peak"""
     rows: PositiveInt
-    """streams that are read in parallel"""
+    """streams of text, read in parallel"""
     steps: PositiveInt
-    """unrolled steps of an update"""
+    """unrolled time steps per update"""
     negatives: Annotated[int, Field(ge=2)]
-    """size of the softmax's sample"""
+    """sample size of the sampled softmax"""
     clip: PositiveFloat
-    """bound on the gradient norm of all parameters except the softmax"""
+    """maximum gradient norm of all parameters except the softmax"""
     dropout: Share = 0.0
-    """on the input of every LSTM layer and on the last one's output"""
+    """dropout on the input of every LSTM layer and on the output of the last"""
     bfloat16: Flag = False
     """compute matrix products in bfloat16"""
     seed: NonNegativeInt = 1
@@ -154,18 +154,18 @@ class TuningConfig(Keys):
     compile: Aside[Flag] = False
     """compile the pointwise operations"""
     device: Aside[Literal["auto", "cpu", "cuda"]] = "auto"
-    """where to tune"""
+    """device for tuning"""
     every: Aside[NonNegativeFloat] = 300.0
     """seconds between checkpoints"""
     source: Aside[BilmConfig]  # of bilm.parent
     task: Aside[Text]
-    """whose text it is"""
+    """task whose text is used"""
     reader: Aside[Any]
-    """reads the task's data"""
+    """reader of the task's data"""
     text: Aside[Any] = {}
-    """keys of the reader that differ where its words are read as plain text"""
+    """reader keys with other values when it reads plain text"""
     folder: Aside[Text]
-    """where the tuned biLM is"""
+    """folder of the tuned biLM"""
 
 
 class TunedConfig(BilmConfig):
@@ -182,7 +182,7 @@ class TransformersConfig(LayersConfig):
     path: Text | None = None
     """folder of the model and its tokenizer, as save_pretrained writes it"""
     pooling: Literal["first", "mean"] = "first"
-    """vector of a word: of its first word piece, or the mean over its pieces"""
+    """vector of a word: that of its first word piece, or the mean over its pieces"""
 
 
 class VectorSetConfig(Keys):
@@ -195,21 +195,21 @@ class VectorSetConfig(Keys):
     cased: Flag = True
     """whether the table has capital letters; false: words are looked up in lower case"""
     lookup: Literal["exact", "lower"] | None = None
-    """exact: words as they stand; lower: then in lower case; null: as task.words says"""  # fmt: skip
+    """exact: words unchanged; lower: then in lower case; null: as in task.words"""
     missing: Literal["random", "zero"] | None = None
-    """vectors of words that it lacks; null: as task.words says"""
+    """vectors for words that the table lacks; null: as in task.words"""
     unit: Flag | None = None
-    """bring every vector to unit length; null: as task.words says"""
+    """scale every vector to unit length; null: as in task.words"""
     files: Aside[list[Text]] = []
     """its file below vectors_root: the first of these that exists is read"""
     words: Aside[Text | None] = None
-    """the file of its words, one a line, if `files` have only numbers"""
+    """the file of its words, one per line, if `files` have only numbers"""
     package: Aside[Text | None] = None
-    """installed package that has it too"""
+    """installed package that also contains it"""
     package_files: Aside[list[Text]] = []
     """in this package: the matrix (.npy) and its words (.parquet)"""
     licence: Aside[Text | None] = None
-    """shown in messages"""
+    """its licence; shown in messages"""
     download: Aside[Text | None] = None
     """where to get it; shown in messages"""
 
@@ -224,7 +224,7 @@ class VectorsConfig(Keys):
     maker: Aside[Text | None] = None
     """class that trains the vectors"""
     text: Text | None = None
-    """recipe in conf/pretrain/ that names the text"""
+    """recipe in conf/pretrain/ with the text"""
     root: Aside[Text | None] = None
     """folder of that text"""
     size: PositiveInt | None = None
@@ -248,16 +248,16 @@ class VectorsConfig(Keys):
 
     @property
     def chosen(self) -> list[VectorSetConfig]:
-        """The sets, in the order in which they stand side by side."""
+        """The sets, in the order of concatenation."""
         return [self.sets[name] for name in sorted(self.sets)] if self.source == "sets" else []
 
     @property
     def label(self) -> str:
-        """The name of the choice: that of the sets, else of the source."""
+        """The names of the sets, or the name of the source."""
         return "+".join(each.name for each in self.chosen) or self.source
 
     def name_with(self, words: Mapping[str, Any] | None) -> str:
-        """The name of the vectors that a task's `words` block gets: of the choice, or of its own file."""
+        """The name of the vectors of a task's `words` block: the label, or the name of its own file."""
         if self.source != "page":
             return self.label
         path = (words or {}).get("path")
@@ -265,16 +265,16 @@ class VectorsConfig(Keys):
 
 
 class ScaleConfig(Keys):
-    """The data and biLM of a run (`scale=`); numbers of different scales do not compare."""
+    """The data and biLM of a run (`scale=`); scores of different scales are not comparable."""
 
     name: Text
     """name of the scale: mini, open or paper"""
     note: Aside[Text] = ""
-    """what its numbers mean"""
+    """meaning of its scores"""
     options: Aside[Text | None] = None
     """sizes of its own biLM, for bilm=untrained"""
     bilm: Aside[Text | None] = None
-    """its own biLM, a file in conf/bilm/, which bilm=tuned starts from"""
+    """its own biLM, a file in conf/bilm/; default parent of bilm=tuned"""
     tuned: Aside[Text | None] = None
     """folder of the biLMs that were tuned on the text of its tasks"""
     folder: Aside[Text | None] = None
@@ -282,27 +282,27 @@ class ScaleConfig(Keys):
     maker: Aside[Text | None] = None
     """class that makes the data"""
     only: Aside[Text | None] = None
-    """task whose data are made, beside the text; null: of all tasks"""
+    """task whose data are generated, beside the text; null: all tasks"""
     version: NonNegativeInt | None = None
-    """version of the generator of its data"""
+    """version of the data generator"""
     seed: NonNegativeInt = 1
     """seed of the generator"""
     sizes: Any = None
     """changes to the generator's default sizes"""
     asks_for_vectors: Aside[Flag] = False
-    """whether random word vectors need vectors=random"""
+    """true: random word vectors are used only with vectors=random"""
 
 
 class FitConfig(Keys):
     """How long a task is trained."""
 
     epochs: PositiveInt
-    """largest number of epochs"""
+    """maximum number of epochs"""
     patience: NonNegativeInt | None = None
     """epochs without a better dev score before training stops; null: never"""
     least_updates: NonNegativeInt = 1000
-    """with a fraction of the training data, an epoch passes over it several times, for at least this many updates
-    in all epochs (but no more than all of the data would take)"""
+    """with a fraction of the training data, an epoch repeats it until all epochs together have at least this many
+    updates (but no more than the complete data would need)"""
 
 
 class BatchConfig(Keys):
@@ -311,16 +311,16 @@ class BatchConfig(Keys):
     batch_size: PositiveInt
     """examples in a batch"""
     token_budget: PositiveInt | None = None
-    """largest number of tokens in a batch, padding included; null: no bound"""
+    """maximum number of tokens in a batch, padding included; null: no limit"""
 
 
 class ClipConfig(Keys):
     """Clipping of gradients."""
 
     value: PositiveFloat | None = None
-    """largest norm or value of the gradients; null: no clipping"""
+    """maximum norm or value of the gradients; null: no clipping"""
     by: Literal["norm", "value"] = "norm"
-    """what `value` bounds"""
+    """clip the norm of all gradients, or each value"""
 
 
 class ScheduleConfig(Keys):
@@ -342,7 +342,7 @@ class TaskConfig(Keys):
     version: PositiveInt = 1
     """version of its computation, raised when a change to reader, head or metric changes results"""
     scales: Aside[list[Text]] = []
-    """scales that it offers"""
+    """supported scales"""
     monitor: Text
     """dev metric that selects the epoch"""
     paper: Aside[Any] = None
@@ -355,9 +355,9 @@ class TaskConfig(Keys):
     """where to get the data, and their licence; shown in messages"""
     elmo: Aside[Any] = "${elmo}"  # a copy of the elmo block, for readers of records
     reader: dict[str, Any]
-    """reads the data and makes batches"""
+    """class that reads the data and makes batches"""
     text: Aside[Any] = {}
-    """keys of the reader that differ where its words are read as plain text"""
+    """reader keys with other values when it reads plain text"""
     words: Any = None
     """the task's own word vectors"""
     chars: Any = None
@@ -378,7 +378,7 @@ class TaskConfig(Keys):
     fit: FitConfig
 
 
-LIGHTNING = (  # arguments of its Trainer that are passed on; null is its default
+LIGHTNING = (  # arguments passed on to its Trainer; null is its default
     "accumulate_grad_batches", "min_epochs", "sync_batchnorm", "log_every_n_steps", "profiler", "detect_anomaly",
     "benchmark", "inference_mode", "enable_autolog_hparams",
 )  # fmt: skip
@@ -411,13 +411,13 @@ ANSWERS = {
 
 
 class TrainerConfig(Keys):
-    """Hardware and how it is used; devices, precision and limit_batches change results, and so do some of Lightning's
+    """Hardware and its use; devices, precision and limit_batches change results, and so do some of Lightning's
     own arguments, the last of these keys."""
 
     accelerator: Aside[Literal["auto", "cpu", "gpu", "cuda", "mps"]] = "auto"
     """the kind of device"""
     devices: Annotated[int, Field(ge=1, le=64)] = 1
-    """number of devices; each takes a batch of every update, which changes results; [1]: the GPU with this number"""
+    """number of devices; each computes a batch of every update, which changes results; [1]: the GPU with this number"""
     threads: Aside[Annotated[int, Field(ge=1, le=1024)] | None] = None
     """CPU threads of torch; null: one per core"""
     progress: Aside[Literal["auto", True, False]] = "auto"
@@ -427,7 +427,7 @@ class TrainerConfig(Keys):
     tf32: Flag = False
     """compute in TF32 on a GPU: faster, with 10 bits of fraction instead of 23"""
     deterministic: Aside[Flag] = False
-    """on a GPU, use deterministic algorithms: slower, but a resumed run equals an undisturbed one"""
+    """on a GPU, use deterministic algorithms: slower, but a resumed run equals an uninterrupted one"""
     limit_batches: Annotated[Any, AfterValidator(_batches)] = None
     """train on only this many batches of each epoch; the report leaves such runs out"""
     fast_dev_run: Aside[Annotated[Any, AfterValidator(_batches)]] = False
@@ -436,28 +436,28 @@ class TrainerConfig(Keys):
     overfit_batches: Aside[NonNegativeInt] = 0
     """train on this many batches, which are also dev and test, and record nothing"""
     accumulate_grad_batches: PositiveInt = 1
-    """batches of an update"""
+    """batches per update"""
     min_epochs: NonNegativeInt | None = None
-    """epochs before which training does not stop"""
+    """minimum number of epochs"""
     sync_batchnorm: bool = False
-    """batch normalisation over all devices"""
+    """synchronise batch normalisation over all devices"""
     log_every_n_steps: Aside[NonNegativeInt | None] = None
     """updates between two entries of a logger"""
     profiler: Aside[Literal["simple", "advanced", "pytorch"] | None] = None
-    """where time goes"""
+    """Lightning's profiler, which shows where time goes"""
     detect_anomaly: Aside[bool] = False
-    """find the operation behind a gradient that is not finite"""
+    """find the operation that causes a gradient that is not finite"""
     benchmark: Aside[bool | None] = None
-    """let cuDNN choose its algorithms by trial"""
+    """let cuDNN benchmark its algorithms"""
     inference_mode: Aside[bool] = True
     """score in torch's inference mode"""
     enable_autolog_hparams: Aside[bool] = True
-    """loggers store the configuration"""
+    """let loggers store the configuration"""
 
     @model_validator(mode="before")
     @classmethod
     def _lightning_words(cls, block: Any) -> Any:
-        """Today's words for what older releases of Lightning take; null is its default of a key that is passed on."""
+        """Translates values of older releases of Lightning; null is Lightning's default for keys passed on."""
         if not isinstance(block, dict):
             return block
         for name in block:
@@ -480,7 +480,7 @@ class TrainerConfig(Keys):
 
 
 class WandbConfig(Keys):
-    """Weights & Biases; offline without a key."""
+    """Weights & Biases; offline without an API key."""
 
     project: Text = "elmo_bench"
     """project of W&B"""
@@ -491,7 +491,7 @@ class WandbConfig(Keys):
     notes: Text | None = None
     """notes about the run"""
     tags: list[Text] = []
-    """tags in addition to those of every run"""
+    """additional tags"""
     group: Text | None = None
     """group of the run; null: SWEEP/SCALE/TASK"""
     job_type: Text | None = None
@@ -499,7 +499,7 @@ class WandbConfig(Keys):
 
 
 class LoggerConfig(Keys):
-    """Where metrics go beside the CSV files."""
+    """Loggers beside the CSV files."""
 
     hint: ClassVar[str] = "; another logger is +logger.more.NAME._target_=CLASS"
     wandb: WandbConfig | None = None
@@ -518,8 +518,8 @@ class RunConfig(Keys):
     force: Aside[Flag] = False
     """train again even if there is a record"""
     debug: Aside[Flag] = False
-    """true: show the traceback of an error; fast, overfit, limit, profile: a file in conf/debug/, to try things out,
-    with which nothing is recorded"""
+    """true: show the traceback of an error; fast, overfit, limit, profile: a trial run by a file in conf/debug/, which
+    records nothing"""
     compile: Aside[Flag] = False
     """compile the head with torch.compile"""
     callbacks: Counted[dict[str, Any]] = {}
@@ -546,8 +546,8 @@ class RunConfig(Keys):
     logger: LoggerConfig = LoggerConfig()
     launcher: Aside[Any] = None
     sweeper: Aside[Any] = None
-    typed: Hidden[list[str]] = []  # the overrides it is made of, but for the seed
-    variant: Hidden[dict[str, Any]] = {}  # what they change of its task's files (`composing`)
+    typed: Hidden[list[str]] = []  # its overrides, except the seed
+    variant: Hidden[dict[str, Any]] = {}  # their changes to its task's files (`composing`)
     table: Aside[Any] = None  # of a file in conf/sweep (`tables.SweepTable`)
 
     @model_validator(mode="after")
@@ -581,7 +581,7 @@ class RunConfig(Keys):
 
     @property
     def changing_callbacks(self) -> Plain:
-        """The callbacks that may change what is trained: all but those that only watch."""
+        """The callbacks that may change the training: all but those that only watch."""
         return {
             name: block
             for name, block in self.callbacks.items()
@@ -613,9 +613,9 @@ def from_plain(plain: Plain) -> RunConfig:
 
 
 def source_schema(block: Any) -> type[LayersConfig]:
-    """The class for a `bilm` block: the one that has most of its keys.
+    """The class for a `bilm` block: the one with most of its keys.
 
-    A class of the user's own, whose file names none of these kinds in its `defaults`, has its arguments as keys. Raises
+    For a user's own class, whose file names none of these kinds in its `defaults`, the keys are its arguments. Raises
     `UserError` if there is no such class.
     """
     given = block if isinstance(block, dict) else {}

@@ -1,4 +1,4 @@
-"""What `make bench` measures: the biLM compared with the machine's best rate and with a reference implementation."""
+"""The parts of `make bench`: the biLM compared with the machine's best rate and with a reference implementation."""
 
 PARTS = {
     "encode": "words to layers: against the best matrix product, a reference, the path without compiled functions, and "

@@ -1,4 +1,4 @@
-"""The speed of the biLM compared with the best that this machine can do, and of what is built on it: `make bench`.
+"""The speed of the biLM and of training with it, compared with the best that this machine can do: `make bench`.
 
 Random weights in the official format, fp32, all cores, batches of 32 sentences of 5 to 50 tokens. The upper bound is
 the best rate of an fp32 matrix product in the same run, divided by the operations that a batch needs. Nothing else
@@ -51,15 +51,15 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.machine import peak_mib
 
 STEPS = 6  # batches of each task
-PASSES = 3  # a product forward, and one for each of its two gradients
+PASSES = 3  # a forward product, and one for each of its two gradients
 VOCABULARY = places.CONF / "pretrain" / "open.words.txt"
 EPOCH = 768_648_884  # tokens of the 1B Word Benchmark that the release read ten times
-SIZES, ROUNDS = 4, 3  # of what grows
+SIZES, ROUNDS = 4, 3  # of the part growth
 Rows = list[dict[str, Any]]
 
 
 class BenchPlan(NamedTuple):
-    """What is measured: sizes with their numbers of batches, and the amounts for the other parts."""
+    """The scope of the measurement: sizes with their numbers of batches, and the amounts for the other parts."""
 
     sizes: dict[str, tuple[Options, int]]
     rounds: int = 3
@@ -104,7 +104,7 @@ class Bench:
         self.sentences, self.source = read_sentences(data_root, encode.BATCH * batches)
 
     def _files(self, size: str) -> tuple[Path, Path]:
-        """The files of a biLM of this size as it is before training, in the official format."""
+        """The files of an untrained biLM of this size, in the official format."""
         files = self.folder / f"{size}.json", self.folder / f"{size}.hdf5"
         torch.manual_seed(0)
         BiLM(self.plan.sizes[size][0]).export(*files)
@@ -118,7 +118,7 @@ class Bench:
         return [row for table in tables for row in table]
 
     def steps(self) -> Rows:
-        """The training steps of each task; of the open data."""
+        """The training steps of each task on open data."""
         names = steps.tasks("open") if self.data_root and self.plan.tasks else []
         return [in_own_process(steps.measured, task, self.data_root, STEPS) for task in names]
 
@@ -135,13 +135,13 @@ class Bench:
         """Peak memory of encoding a corpus and one four times as long, and of a training step of each task with ELMo at
         the paper's sizes.
 
-        The rows are chosen in another process than they are trained in, so that reading a data set does not count.
+        One process chooses the rows and another trains on them, so that reading a data set does not count.
         """
         files, rows = list(map(str, self.files(self.first))), []
         for number in (self.plan.corpus, 4 * self.plan.corpus):
             peak = in_own_process(peak_of_corpus, *files, self.data_root, number)
             rows.append({"work": f"encode ({self.first})", "rows": number, "words": None, "peak_mib": peak})
-        scale = "open" if self.data_root else "mini"  # whose data the rows of tasks come from
+        scale = "open" if self.data_root else "mini"  # the source of the tasks' rows
         data = [f"scale={scale}", *([f"data_root={self.data_root}"] if self.data_root else [])]
         for task in steps.tasks(scale) if self.plan.tasks else ():
             rows.append({"work": f"train {task}", **in_own_process(steps.peak, steps.choose(task, data))})
@@ -154,12 +154,12 @@ class Bench:
 def growth(bilm: BiLM, least: int) -> list[dict[str, Any]]:
     """How costs grow: CPU seconds at four sizes, each twice the one before, and the slope of their logarithms.
 
-    A slope of 1 is a cost that grows as the size does; a fixed part makes it smaller, and work repeated for nothing
-    larger. Of each cost: the sizes, CPU seconds (the least of some rounds) and the slope.
+    A slope of 1 means that a cost grows in proportion to the size; a fixed part makes the slope smaller, and needlessly
+    repeated work larger. For each cost: the sizes, CPU seconds (the minimum of some rounds) and the slope.
 
-    "tokens" are computed by `encode` in sentences as long as English ones; "words a sentence" in sentences of equal
-    length, as many of each; "vocabulary" counts distinct words to encode; "corpus, sentences" are written into the
-    cache and read once; "points of a sweep" are composed and given their ids.
+    "tokens": `encode` of sentences with the lengths of English ones; "words a sentence": the same number of sentences,
+    of equal length; "vocabulary": encoding distinct words; "corpus, sentences": written to the cache and read once;
+    "points of a sweep": composed and given their ids.
     """
     sentences = generated(least << SIZES, random.Random(3))
     words = [word for sentence in sentences for word in sentence]
@@ -185,7 +185,7 @@ def growth(bilm: BiLM, least: int) -> list[dict[str, Any]]:
 
 
 def peak_of_corpus(options: str, weights: str, data_root: str | None, number: int) -> float:
-    """Peak MiB of this process after it has computed the layers of a number of sentences, of which it keeps none."""
+    """Peak MiB of this process after computing the layers of a number of sentences, without keeping them."""
     sentences, _ = read_sentences(data_root, number)
     for _ in BiLM.from_files(options, weights).batches(list(islice(cycle(sentences), number))):
         pass
@@ -220,11 +220,11 @@ def update_flops(options: Options, words: Sequence[str], tokens: int, negatives:
 def pretraining_speed(
     recipe: Recipe, sentences: Sequence[Sequence[str]], updates: int, device: torch.device, compile: bool
 ) -> dict[str, Any]:
-    """Trains on the sentences for some updates; the rate is that of the last fifty.
+    """Trains on the sentences for some updates; the rate is measured over the last fifty.
 
     Returns:
-        tokens a second (counted once for both directions), the work of a token, the share of the bound: what the best
-        product of the recipe's type allows.
+        tokens a second (counted once for both directions), the operations for a token, and the share of the bound,
+        the rate allowed by the best product of the recipe's type.
     """
     size = recipe.rows * recipe.steps
     with tempfile.TemporaryDirectory() as name:
@@ -257,16 +257,16 @@ def pretraining_speed(
 def measured_pretraining(
     page: str, updates: int, data_root: str | None, device: str = "auto", compile: bool = True
 ) -> dict[str, Any]:
-    """The speed of a file in conf/pretrain, on the open text or on made-up words; float32 where bfloat16 is no faster.
+    """The speed of a file in conf/pretrain, on the open text or on made-up words; float32 if bfloat16 is no faster.
 
     Returns:
-        What `speed` does, the peak memory of this process or GPU in MiB, and the hours of the release's ten epochs of
-        the 1B Word Benchmark at this rate.
+        The results of `speed`, the peak memory of this process or GPU in MiB, and the hours that the release's ten
+        epochs of the 1B Word Benchmark would take at this rate.
     """
     place = choose_device(device)
     sentences, _ = read_sentences(data_root, 5000)
     overrides = [f"pretrain={page}", "root=."]
-    if page in ("small", "medium", "original"):  # one GPU's rows, and a list of words in place of a billion tokens
+    if page in ("small", "medium", "original"):  # one GPU's rows, and a word list instead of a billion tokens
         overrides += ["recipe.rows=128", "recipe.vocabulary=65536", f"+recipe.words={VOCABULARY}"]
     recipe = make_recipe(composing.compose(overrides, "pretrain").recipe)
     if recipe.bfloat16 and not bfloat16_pays(place):
@@ -281,7 +281,7 @@ def measured_pretraining(
 
 
 def show(figures: dict[str, Any], console: Console) -> None:
-    """Prints a table of each part that was measured."""
+    """Prints a table for each measured part."""
     console.print(f"text: {figures['text']}; tokens are counted without <S> and </S>")
     for part, title in PARTS.items():
         if rows := figures.get(part):

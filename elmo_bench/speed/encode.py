@@ -34,17 +34,16 @@ Encode = Callable[[Batch], list[Tensor]]
 
 
 def speed(size: str, bilm: BiLM, batches: Sequence[Batch], rounds: int) -> list[dict[str, Any]]:
-    """The ways from words to layers, in turn on each batch.
+    """Compares the ways from words to layers, alternating on each batch.
 
-    "reference" is `reference`, "encode" ours with no token vectors remembered, "torch alone" the same without the
+    "reference" is `reference`, "encode" ours without remembered token vectors, "torch alone" the same without the
     compiled functions, and "words known" ours with all token vectors of the batch remembered, which shows the LSTMs
-    alone; "bf16" has products in bfloat16, where the processor has instructions for them. One and two threads are also
+    alone; "bf16" has products in bfloat16, if the processor has instructions for them. One and two threads are also
     measured beside a process that computes without a pause.
 
     Returns:
-        For each way: tokens a second, by the medians of the rounds, of the words without the marks around them; how
-        many times as fast as the reference that is; the share of the bound, at the way's best; the largest difference
-        of a layer from the reference.
+        For each way: tokens a second (words without sentence marks), by the medians of the rounds; its speed relative
+        to the reference; its best share of the bound; the largest difference of a layer from the reference.
 
     Raises:
         RuntimeError: a way computes other layers.
@@ -90,7 +89,7 @@ def speed(size: str, bilm: BiLM, batches: Sequence[Batch], rounds: int) -> list[
 
 @contextmanager
 def _busy_process() -> Iterator[subprocess.Popen]:
-    """A process that computes without a pause; it is stopped (SIGSTOP) until it is needed."""
+    """A process that computes without a pause; stopped (SIGSTOP) until it is needed."""
     code = "print(flush=True)\nwhile True: pass"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -103,7 +102,7 @@ def _busy_process() -> Iterator[subprocess.Popen]:
 
 
 def _with_threads(number: int, busy: subprocess.Popen | None, way: Encode, batch: Batch) -> list[Tensor]:
-    """The layers of a batch, computed on so many threads while the busy process, if there is one, computes too."""
+    """The layers of a batch, computed on this many threads beside the busy process, if there is one."""
     with set_torch_threads(number):
         if busy is None:
             return way(batch)
@@ -125,7 +124,7 @@ def without_kernels(bilm: BiLM) -> BiLM:
 
 
 def afresh(bilm: BiLM, batch: Batch) -> list[Tensor]:
-    """The layers of a batch, with no token vectors remembered."""
+    """The layers of a batch, without remembered token vectors."""
     bilm.forget_words()
     return bilm.encode(batch)
 
@@ -144,7 +143,7 @@ def reference(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
     token = bilm.encoder(torch.from_numpy(table).long()).unflatten(0, (len(rows), steps))  # (B, T, P)
     forward = _direction(bilm, 0, token)
     places = torch.arange(steps)[None]  # (1, T)
-    # (B, T) indices that reverse each sequence and leave its padding in place; their own inverse
+    # (B, T) indices that reverse each sequence but not its padding; their own inverse
     turned = torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)
     turned = turned[:, :, None].expand_as(token)
     backward = [layer.gather(1, turned) for layer in _direction(bilm, 1, token.gather(1, turned))]

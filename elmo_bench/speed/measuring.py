@@ -1,4 +1,4 @@
-"""How speed and memory are measured: what is encoded, the best matrix product, calls in turn and in processes."""
+"""Measuring speed and memory: the text to encode, the best matrix product, calls in turn and in processes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHORTEST, LONGEST = 5, 50  # tokens of a sentence
 FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
 # (rows, in, out): square ones, and the biLM's own (highway, projections' gradients).
 SHAPES = ((1024, 1024, 1024), (2048, 2048, 2048), (512, 2048, 4096), (1280, 128, 4096))
-LARGE = (8192, 8192, 8192)  # too much for a CPU, and what a GPU is fastest at
+LARGE = (8192, 8192, 8192)  # too much for a CPU, but the fastest for a GPU
 REPEATS = 7
 CPU = torch.device("cpu")
 Sentence = Sequence[str]
@@ -39,7 +39,7 @@ Name = TypeVar("Name")
 def read_sentences(data_root: Path | str | None, number: int) -> tuple[list[Sentence], str]:
     """`number` sentences of 5 to 50 tokens, drawn at random, and a description of their source.
 
-    They come from the open data if available, else they are generated.
+    They come from the open data if available, otherwise they are generated.
     """
     files = sorted(Path(data_root, "lm").glob("dev.*.txt*")) if data_root else []
     draw = random.Random(1)
@@ -84,11 +84,11 @@ def best_product(
     shapes: Sequence[tuple[int, int, int]] | None = None,
     clock: Callable[[], float] = timer,
 ) -> float:
-    """Operations a second of the fastest of some matrix products, each repeated.
+    """Operations per second of the fastest of some matrix products, each repeated.
 
     Args:
         dtype: of the matrices; float32 without TF32.
-        shapes: rows, in, out of each product; None: those of the device.
+        shapes: rows, in, out of each product; None: the device's default.
         clock: `time.process_time` for one thread on a busy machine.
     """
 
@@ -104,7 +104,7 @@ def best_product(
 def batch_flops(options: Options, sentences: Sequence[Sequence[str]]) -> float:
     """The fewest operations for a batch: each distinct word encoded once, one LSTM step per token, no padding.
 
-    The sentence marks count too: they are words to encode and steps of the LSTMs. Pointwise operations, a few per cent,
+    Sentence marks count, too: they are words to encode and steps of the LSTMs. Pointwise operations, a few per cent,
     are left out, which makes the bound a little stricter.
     """
     words = {word for sentence in sentences for word in sentence}
@@ -115,7 +115,7 @@ def batch_flops(options: Options, sentences: Sequence[Sequence[str]]) -> float:
 
 
 def encoder_flops(options: Options, words: Sequence[str]) -> float:
-    """Convolutions over the windows with a character, and over one of padding only; highways; projection."""
+    """Convolutions over the windows with a character, and over one window of padding; highways; projection."""
     n, p, k = options.char_cnn.n_filters, options.lstm.projection_dim, options.char_cnn.max_characters_per_token
     used = used_characters(character_table(words, k))
     total = 0.0
@@ -137,20 +137,20 @@ def lstm_flops(options: Options) -> float:
 def in_turn(
     ways: Mapping[Name, Callable[[], Any]], rounds: int, clock: Callable[[], float] = timer
 ) -> dict[Name, list[float]]:
-    """The seconds of calls, each called once a round, so that the load of the machine affects all of them alike.
+    """The seconds of calls, each called once per round, so that the load of the machine affects all of them alike.
 
     Args:
-        clock: torch's, which waits for a GPU; `time.process_time` where other programs are to count little.
+        clock: torch's, which waits for a GPU; `time.process_time` reduces the effect of other programs.
     """
     taken = [[timeit(way, timer=clock, number=1) for way in ways.values()] for _ in range(rounds)]
     return {name: [seconds[i] for seconds in taken] for i, name in enumerate(ways)}
 
 
 def in_own_process(function: Callable[..., Any], *arguments: Any, limit: float | None = None) -> Any:
-    """What a function of a module returns in a process of its own, whose peak memory is its own.
+    """The result of a module's function in a separate process, with its own peak memory.
 
     Args:
-        arguments: these and the answer are JSON.
+        arguments: these and the result are JSON.
         limit: in seconds.
 
     Raises:
@@ -165,14 +165,14 @@ def in_own_process(function: Callable[..., Any], *arguments: Any, limit: float |
 
 
 def device_name(device: torch.device) -> str:
-    """The name of a GPU as its maker gives it, or "cpu"."""
+    """The manufacturer's name of a GPU, or "cpu"."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
 if __name__ == "__main__":
 
     def answer() -> None:
-        """Prints what the function of the file returns."""
+        """Prints the result of the function named in the file."""
         module, name, arguments = json_text.read(sys.argv[1])
         print(json_text.dumps(getattr(import_module(module), name)(*arguments)))
 

@@ -1,9 +1,9 @@
-"""Training steps of a task on one core, and their memory, on batches that are chosen before.
+"""Training steps of a task on one core, and their memory, on batches chosen in advance.
 
-The rows are of whatever data are at hand; model, batch size and what is cut off are those of a scale. Choosing rows and
+The rows come from any available data; model, batch size and length limits are those of a scale. Choosing rows and
 training on them are separate, so that reading a data set counts neither as memory nor as time. ELMo's layers are random
-numbers, rounded as the cache stores them. The bound is the best matrix product in the same process, divided by three
-times the products that the rows need in a forward pass, each row alone: no padding.
+numbers, rounded like the cache's. The bound is the rate of the best matrix product in the same process, divided by
+three times the operations of a forward pass on the rows, each row alone, without padding.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from elmo_bench.text.tokens import lengths, sentences_of
 from elmo_bench.text.vocabulary import Vocabulary
 
 Chosen = dict[str, Any]  # the JSON object that `choose` makes
-ROUNDS = 3  # on one core, of which the best counts
-ROWS = 4  # of a batch, whose products are counted
+ROUNDS = 3  # on one core; the best counts
+ROWS = 4  # of a batch; their products are counted
 PASSES = 3  # the work of forward and backward pass, in forward passes
 
 
 class RandomLayers:
-    """Random layers for a cache, by default of the release's sizes: reading them costs what the release's do."""
+    """Random layers for a cache, by default of the release's sizes, which cost as much to read as the release's."""
 
     n_layers, sha256, module = 3, "random", None
     cacheable, doubled_first_layer, settings = True, True, {"source": "random"}
@@ -60,7 +60,7 @@ class RandomLayers:
 
 
 def tasks(scale: str) -> list[str]:
-    """The tasks that offer both scale=paper and the scale whose data are read."""
+    """The tasks that support both scale=paper and the scale whose data are read."""
     return [task for task in pages.tasks() if {"paper", scale} <= set(pages.scales(task))]
 
 
@@ -69,11 +69,11 @@ def choose(task: str, data: Sequence[str], scale: str = "paper", number: int = 0
 
     Args:
         data: overrides that choose the data, such as scale=open and data_root.
-        scale: whose batch size, and whose limits of a row, count.
+        scale: gives the batch size and the length limits of rows.
         number: of batches besides the first, drawn at random.
 
     Returns:
-        task, scale; batches: lists of rows, the first the batch with the most padded words; vocabularies; of the data:
+        task, scale; batches: lists of rows, first the batch with the most padded words; vocabularies; about the data:
         rows of train and dev, and batches in an epoch.
     """
     given = composing.run_config([f"task={task}", "arm=baseline", *data])
@@ -106,7 +106,7 @@ class Case:
     """A task's model and some of its training batches.
 
     Args:
-        source: of the layers, which all arms but the baseline use.
+        source: of the layers, used by all arms but the baseline.
         data: overrides that choose the data, for a scale whose configuration files need them.
     """
 
@@ -119,7 +119,7 @@ class Case:
         for name, state in chosen.get("vocabularies", {}).items():
             self.reader.vocabularies[name] = Vocabulary.restore(state)
         self._cache = None
-        if not self.run.baseline:  # nothing is stored: layers are computed, and rounded as if they were
+        if not self.run.baseline:  # layers are not stored, but rounded as if they were
             with tempfile.TemporaryDirectory() as folder:
                 self._cache = ActivationCache(source or RandomLayers(), folder)  # type: ignore[arg-type]
 
@@ -144,7 +144,7 @@ class Case:
 
 
 def update(module: BenchModule, task: TaskConfig, optimizer: torch.optim.Optimizer, loss: Tensor) -> Tensor:
-    """An update as in training, with the gradients clipped, without Lightning; returns the loss, detached."""
+    """An update as in training, with gradient clipping, without Lightning; returns the detached loss."""
     optimizer.zero_grad()
     loss.backward()
     bound, parameters = task.clip, [p for p in module.parameters() if p.requires_grad]
@@ -159,7 +159,7 @@ def update(module: BenchModule, task: TaskConfig, optimizer: torch.optim.Optimiz
 def on_one_core(case: Case) -> dict[str, float]:
     """Tokens a second, MFLOP a token, the share of the bound.
 
-    Time is the process's own, so that other work on the machine matters little.
+    CPU time of the process, so that other work on the machine matters little.
     """
     module, batches = case.module(), case.batches
     optimizer = module.configure_optimizers()
@@ -180,7 +180,7 @@ def on_one_core(case: Case) -> dict[str, float]:
 
 
 def flops(case: Case, batches: Sequence[Batch]) -> float:
-    """The products that updates on these batches need, each row alone, from some rows of each; counted on the CPU."""
+    """The operations of updates on these batches, each row alone, extrapolated from some rows; counted on the CPU."""
     module, total = case.module(), 0.0
     for batch in batches:
         some = batch.rows[:: max(1, len(batch.rows) // ROWS)]

@@ -1,8 +1,8 @@
 """Checkpoints of trained models, and the heads that come with the project.
 
-There is one head a task, in float16, with a card that holds its sha256.
+There is one head per task, in float16, with a card that contains its sha256.
 
-A head is what `predict` needs of a run's checkpoint. It names its biLM below `models_root`, not on one machine.
+A head is the part of a run's checkpoint that `predict` needs. It names its biLM relative to `models_root`.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ REMEDY = "train the run again with force=true"
 
 
 def load(checkpoint: str, remedy: str = REMEDY, task: str | None = None) -> dict[str, Any]:
-    """A checkpoint of elmo_bench, with parts of the types that training gives them; nothing in it is executed.
+    """A checkpoint of elmo_bench, with its parts checked by type; nothing in it is executed.
 
     Args:
         checkpoint: its path.
-        remedy: what to do if it is damaged, as the end of the message.
-        task: the one that the user has typed: its files may name code outside this project (`stored.check`).
+        remedy: the end of the message if it is damaged.
+        task: the task that the user has typed: its files may name code outside this project (`stored.check`).
     """
     from elmo_bench.system.storage.integrity import load_checkpoint
 
     if not Path(checkpoint).is_file():
         raise UserError("no such checkpoint; a run's record gives its path, relative to results_root", checkpoint)
     with open(checkpoint, "rb") as file:
-        if file.read(2) != b"PK":  # as `torch.save` begins an archive
+        if file.read(2) != b"PK":  # the first bytes of an archive by `torch.save`
             raise UserError(f"not a checkpoint of elmo_bench, or damaged; {remedy}", checkpoint)
     saved = load_checkpoint(checkpoint, remedy)
     _check_parts(saved, checkpoint)
@@ -58,7 +58,7 @@ def load(checkpoint: str, remedy: str = REMEDY, task: str | None = None) -> dict
 
 
 def _check_parts(saved: Any, checkpoint: str) -> None:
-    """Raises `UserError` if a part is missing or of another type than training gives it."""
+    """Raises `UserError` if a part is missing or has the wrong type."""
     from torch import Tensor
 
     config = shape(task=shape(name=str), elmo=Plain, bilm=Plain)
@@ -71,7 +71,7 @@ def _check_parts(saved: Any, checkpoint: str) -> None:
         for state in saved["vocabularies"].values():
             Vocabulary.restore(state)
     except (UserError, LookupError, TypeError, AttributeError, ValueError) as error:
-        reason = f"not a checkpoint of elmo_bench: other parts, or of other types ({error})"
+        reason = f"not a checkpoint of elmo_bench: wrong parts or types ({error})"
         raise UserError(reason, checkpoint) from None
 
 
@@ -90,8 +90,8 @@ def export(checkpoint: Path, output: Path) -> Path:
     """Writes the head of a finished run and its card, each atomically; returns their folder, `output`/<task>.
 
     Args:
-        checkpoint: best.ckpt in the run's work folder. Its record is found from there.
-        output: such as models/heads.
+        checkpoint: best.ckpt in the run's work folder, from which its record is found.
+        output: a folder such as models/heads.
     """
     work = checkpoint.absolute().parent
     scale, task, run = ("", "", "", *work.parts)[-3:]
@@ -100,7 +100,7 @@ def export(checkpoint: Path, output: Path) -> Path:
         raise UserError(f"its run has no record ({path}); let the run finish, and leave its files in place", checkpoint)
     record = store.read(path)
     saved = load(str(checkpoint), task=record.task)
-    history = saved.get("history") or [{}]  # a run that is trained anew writes its checkpoint long before its record
+    history = saved.get("history") or [{}]  # a run trained again writes its checkpoint long before its record
     if history[-1].get("dev") != record.metrics["dev"] or saved["bilm_sha256"] != record.bilm["sha256"]:
         raise UserError(f"not the checkpoint of its record, run {record.run}; {REMEDY}", checkpoint)
     config = {key: value for key, value in record.config.items() if key not in TRAINING}
@@ -115,7 +115,7 @@ def export(checkpoint: Path, output: Path) -> Path:
 
 
 def _packed(saved: dict[str, Any], config: dict[str, Any], checkpoint: Path) -> bytes:
-    """The file of a head: the record's configuration, which names no folder of this machine, and weights in float16."""
+    """The file of a head: the record's configuration, without folders of this machine, and weights in float16."""
     import torch
 
     weights = {name: each.half() if each.is_floating_point() else each for name, each in saved["state_dict"].items()}
@@ -131,12 +131,12 @@ def _packed(saved: dict[str, Any], config: dict[str, Any], checkpoint: Path) -> 
 
 
 def read(task: str | None, models_root: str | None = None, folder: Path | None = None) -> dict[str, Any]:
-    """The head of a task as `load` gives a checkpoint, with the folders of this machine.
+    """The head of a task, in the form of `load`, with the folders of this machine.
 
     Args:
-        task: its name; None: the one of the folder's card.
+        task: its name; None: as in the folder's card.
         models_root: the folder with heads/ and the biLMs; None: the configuration's.
-        folder: of the head itself, as `export_head` writes it; None: that of the task below models_root.
+        folder: of the head itself, as written by `export_head`; None: the task's folder below models_root.
     """
     folder = folder or find(str(task), models_root)
     card = read_sealed(folder / CARD, "card of a head", RESTORE)
@@ -172,7 +172,7 @@ def folder_of(task: str, models_root: str, typed: bool) -> Path:
 
 
 def _with_folders(node: Any, folders: dict[str, str], typed: bool) -> Any:
-    """Containers with the folders of this machine in the place of `<models_root>` and the like."""
+    """Containers with the folders of this machine in place of `<models_root>` and the like."""
     if isinstance(node, dict):
         return {key: _with_folders(value, folders, typed) for key, value in node.items()}
     if isinstance(node, list):

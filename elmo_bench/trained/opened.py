@@ -25,22 +25,22 @@ MOVED = (
     "if it has moved: load(..., bilm=FOLDER) in Python, and bilm.options=FILE bilm.weights=FILE (or bilm.path=FOLDER) "
     "after the command"
 )
-ALONE = RLock()  # held while seeds, types and settings of the whole process are those of a run or of a prediction
-ANSWER = "prediction"  # the key of the answer in a line of the output; all else there is the input's
+ALONE = RLock()  # held while seeds, types and settings of the process belong to a run or a prediction
+ANSWER = "prediction"  # the key of the answer in a line of the output; all other keys are the input's
 
 
 class Answer(NamedTuple):
     """The model's answer for one row."""
 
     prediction: Prediction  # in the form of the metric and the official scorer
-    described: Any  # in readable form: an object, unless the head describes nothing
+    described: Any  # in readable form: an object, if the head describes its answers
 
 
 class Trained:
-    """What `elmo_bench.load` gives: a trained model with `predict`, and `model`, a plain `nn.Module`.
+    """The result of `elmo_bench.load`: a trained model with `predict`, and `model`, a plain `nn.Module`.
 
     Args:
-        saved: as `heads.load` and `heads.read` give it.
+        saved: the result of `heads.load` or `heads.read`.
         options: keys of the configuration that differ from the run's, such as trainer.accelerator or batch_size; None:
             as in the run.
 
@@ -71,7 +71,7 @@ class Trained:
         return self._model(self._source)
 
     def module(self) -> BenchModule:
-        """A new `LightningModule` of it with the run's optimizer; the biLM is asked for the layers of each batch."""
+        """A new `LightningModule` of it with the run's optimizer; the biLM computes the layers of each batch."""
         from torch.random import fork_rng
 
         from elmo_bench.running.build import build
@@ -86,9 +86,9 @@ class Trained:
         """The answers for texts or JSON objects, one for each, in their order; the same as the command writes.
 
         Args:
-            rows: as the lines of `predict`'s input (`elmo-bench predict --help`), such as {"text": "Ida sang in Oslo"}
-                or {"tokens": ["Ida", "sang"]}; a string stands for {"text": it}, and one alone for a list of it. Texts
-                of any length are put together in batches of similar length.
+            rows: like the lines of `predict`'s input (`elmo-bench predict --help`), such as {"text": "Ida sang"} or
+                {"tokens": ["Ida", "sang"]}; a string means {"text": string}, and a single row a list of one. Texts of
+                similar length are batched together.
         """
         read = []
         for number, raw in enumerate([rows] if isinstance(rows, str | Mapping) else rows):
@@ -101,7 +101,7 @@ class Trained:
         return self.lines(read)
 
     def lines(self, inputs: Sequence[tuple[Mapping[str, Any], Any]]) -> list[dict[str, Any]]:
-        """What is written for each input object and its row: the input, and the answer in readable form."""
+        """The output for each input object and its row: the input, and the answer in readable form."""
         answers = self.answers([row for _, row in inputs])
         return [
             answered(raw, row, self.reader.fields, answer.described)
@@ -109,7 +109,7 @@ class Trained:
         ]
 
     def answers(self, rows: Sequence[Any]) -> list[Answer]:
-        """The answers for the reader's rows, in their order; the surest of each row's windows, if it has several."""
+        """The answers for the reader's rows, in their order; for a row with several windows, the most confident."""
         from elmo_bench.task import Windows
 
         reader: Any = self.reader
@@ -127,16 +127,16 @@ class Trained:
             return []
         if not carries(self._source):
             return self._answers(self.model, rows)
-        with TemporaryDirectory() as folder:  # of the layers, which depend on the whole text
+        with TemporaryDirectory() as folder:  # for the layers, which depend on the whole text
             text = list(sentences([rows], self.reader.fields))
             return self._answers(self._model(read_text(self._source, text, folder)), rows)
 
     @cached_property
     def _source(self) -> Any:
-        """Of layers; None for a baseline."""
+        """The source of layers; None for a baseline."""
         from elmo_bench.running.build import device_of, layers_source
 
-        device_of(self.cfg.trainer.accelerator)  # of a baseline, too, which opens no layers
+        device_of(self.cfg.trainer.accelerator)  # checked for a baseline, too, which opens no layers
         with usable():
             if self.cfg.baseline:
                 return None
@@ -158,7 +158,7 @@ class Trained:
             model = Model(*parts(self.cfg, self.reader, source))
             for name, own in model.state_dict().items():
                 if name in weights and weights[name].is_floating_point() != own.is_floating_point():
-                    raise TypeError(f"{name} holds {weights[name].dtype}, where the model has {own.dtype}")
+                    raise TypeError(f"{name} has {weights[name].dtype}, but the model has {own.dtype}")
             model.load_state_dict(weights)
             model = model.double() if self.cfg.trainer.precision == "64-true" else model
             return model.requires_grad_(False).eval().to(_device(self.cfg.trainer.accelerator))
@@ -180,9 +180,7 @@ class Trained:
         first = next(model.parameters())
         device = first.device
         if first.dtype not in (torch.float32, torch.float64):
-            raise UserError(
-                f"the weights of the model are {first.dtype}, and it answers in float32; call .model.float()"
-            )
+            raise UserError(f"the weights of the model are {first.dtype}, but it needs float32; call .model.float()")
         bar = tracked(batches, "predicting", len(batches) > 1 and trainer.progress)
         with evaluating(model), torch.inference_mode(), _rounding(trainer, device.type):
             for batch in bar:
@@ -195,7 +193,7 @@ class Trained:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Inside, nothing is dropped out, whatever the caller has set; afterwards each part has its mode again."""
+    """Inside, dropout is off, whatever the caller has set; afterwards each module has its mode again."""
     modes = {part: part.training for part in model.modules()}
     model.eval()
     try:
@@ -216,7 +214,7 @@ def answer(model: Model, batch: Batch) -> list[Answer]:
 
 
 def row_of(reader: Any, raw: Mapping[str, Any], task: str) -> Any:
-    """The row that the reader makes of one JSON object, with its keys as `task.data.columns` calls them."""
+    """The reader's row for one JSON object, whose keys `task.data.columns` may rename."""
     if not isinstance(raw, Mapping):
         raise UserError(f"not a JSON object; {_expected(reader)}")
     columns = getattr(reader, "columns", {}).items()
@@ -227,7 +225,7 @@ def row_of(reader: Any, raw: Mapping[str, Any], task: str) -> Any:
 
 
 def _expected(reader: Any) -> str:
-    """What the reader says to a row without any key: which it expects."""
+    """The reader's message for a row without keys: the keys it expects."""
     try:
         reader.from_text()
     except (UserError, TypeError) as error:
@@ -236,20 +234,20 @@ def _expected(reader: Any) -> str:
 
 
 def check_answer_key(raw: Mapping[str, Any]) -> None:
-    """Raises `UserError` if an object has the answer's key: the answer will stand beside its keys."""
+    """Raises `UserError` if an object has the answer's key, since the answer will be added to the object."""
     if isinstance(raw, Mapping) and ANSWER in raw:
         raise UserError(f'"{ANSWER}" is the key of the answer in the output; give it another name')
 
 
 def answered(raw: Mapping[str, Any], row: Mapping[str, Any], fields: Sequence[str], described: Any) -> dict[str, Any]:
-    """An input object as it is, with the answer in a place of its own, and the words of what was tokenized here."""
+    """An input object, unchanged, with the answer under its own key, and the words if it was tokenized here."""
     words = {field: row[field] for field in fields if field not in raw}
     return {**raw, ANSWER: {**words, **described} if isinstance(described, Mapping) else described}
 
 
 @contextmanager
 def usable() -> Iterator[None]:
-    """Any error inside is a `UserError`: what a file stores can be wrong in more ways than anybody lists."""
+    """Turns any error inside into a `UserError`: a file's content can be wrong in countless ways."""
     try:
         with ALONE:
             yield
@@ -257,11 +255,11 @@ def usable() -> Iterator[None]:
         raise
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
-        raise UserError(f"no model can be made of what the checkpoint stores ({reason}); {REMEDY}") from error
+        raise UserError(f"no model can be built from the checkpoint's content ({reason}); {REMEDY}") from error
 
 
 def configuration(plain: dict[str, Any], options: Mapping[str, Any], trains: bool = False) -> RunConfig:
-    """The typed configuration of a trained model, by default without what trains; `options` as for `Trained`."""
+    """The typed configuration of a trained model, by default without training blocks; `options` as for `Trained`."""
     from elmo_bench.configuration import schema
     from elmo_bench.running.blocks import check_blocks
 
@@ -280,7 +278,7 @@ def configuration(plain: dict[str, Any], options: Mapping[str, Any], trains: boo
 
 
 def _device(accelerator: str) -> str:
-    """Where the model computes: as `device_of`, or on the GPU of a Mac."""
+    """The model's device: as `device_of`, or the GPU of a Mac."""
     import torch
 
     from elmo_bench.running.build import device_of
@@ -292,7 +290,7 @@ def _device(accelerator: str) -> str:
 
 @contextmanager
 def _rounding(trainer: TrainerConfig, device: str) -> Iterator[None]:
-    """Inside, numbers are rounded as in the run: as Lightning does it for the same precision, and in TF32 or not."""
+    """Inside, numbers are rounded as in the run: as by Lightning for the same precision, and with or without TF32."""
     import torch
 
     from elmo_bench.nn.numerics import tf32
@@ -305,7 +303,7 @@ def _rounding(trainer: TrainerConfig, device: str) -> Iterator[None]:
 
 @contextmanager
 def default_dtype(precision: str) -> Iterator[None]:
-    """The type of new numbers, as Lightning sets it for the same `trainer.precision`; inside, the caller's is not."""
+    """Inside, torch's default type is the one Lightning sets for this `trainer.precision`, not the caller's."""
     import torch
 
     before = torch.get_default_dtype()

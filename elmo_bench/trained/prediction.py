@@ -34,16 +34,16 @@ def load(
     results: str | PathLike[str] | None = None,
     bilm: str | PathLike[str] | tuple[str | PathLike[str], str | PathLike[str]] | None = None,
 ) -> Trained:
-    """A trained model by the name of a task, the file of a checkpoint, a folder, the id of a run, its record, or a hub.
+    """A trained model, from the name of a task, a checkpoint, a folder, the id of a run, its record, or the hub.
 
     Args:
         what: "ner" for the head that comes with the project, a `best.ckpt`, the folder of a head (`export_head`), the
-            16 digits of a record's `run`, the file of the record, or what `train` has returned; or
-            "owner/name" of a head on the Hugging Face hub.
+            16 digits of a record's `run`, the file of the record, a record returned by `train`, or "owner/name" of a
+            head on the Hugging Face hub.
         accelerator: cpu, gpu or auto; None: as in the run.
-        batch_size: the most rows computed at once; None: as in the run.
-        task: the one that the model must be of; its files may then name code outside this project.
-        results: the folder of results that has the run; None: your own (results/own), then the reference runs.
+        batch_size: maximum number of rows computed at once; None: as in the run.
+        task: the required task of the model; its files may then name code outside this project.
+        results: the folder of results with the run; None: your own (results/own), then the reference runs.
         bilm: the folder of its biLM (or "owner/name" on the hub) or Hugging Face model, or a biLM's (options, weights),
             if they have moved.
     """
@@ -53,7 +53,7 @@ def load(
     name = str(_of_record(what) if isinstance(what, Record) else what)
     if name in pages.tasks():
         if task not in (None, name):
-            raise UserError(f"a model of task {name}, and not of task={task}")
+            raise UserError(f"a model of task {name}, not of task={task}")
         return _opened(heads.read(name), options, bilm)
     if hub.is_model(name):
         name = str(hub.model_folder(name))
@@ -74,7 +74,7 @@ def load(
 
 
 def _opened(saved: dict[str, Any], options: dict[str, Any], bilm: Any) -> Trained:
-    """A model with the files of its source of layers in another place, unless `bilm` is None."""
+    """A model with `bilm` as the files of its source of layers, unless it is None."""
     if bilm is not None and "path" in saved["hyper_parameters"]["config"]["bilm"]:
         options["bilm.path"] = str(bilm)
     elif bilm is not None:
@@ -86,7 +86,7 @@ def _opened(saved: dict[str, Any], options: dict[str, Any], bilm: Any) -> Traine
 
 
 def _of_record(record: Record) -> Path:
-    """The checkpoint of a record's run, below the same folder. Raises `UserError` if it is not there."""
+    """The checkpoint of a record's run, below the same folder. Raises `UserError` if it is missing."""
     if record.path is None:
         raise UserError(f"run {record.run} is not recorded, and has no checkpoint: train it without debug=...")
     found = record.path.parents[3] / record.checkpoint
@@ -110,24 +110,24 @@ def predict(
 
     Args:
         checkpoint: path.
-        input: path, or "-" for the standard input; None: `text` alone. A .txt file whose lines are no columns is plain
-            text, of which each line is a row, or all lines are one where a row is a document.
+        input: path, or "-" for the standard input; None: `text` alone. A .txt file without columns is plain text: each
+            line is a row, or the whole file if a row is a document.
         output: path; None: the standard output.
-        format: "json", or "official": a file that `score` and the official scorer read. None: official if the output's
-            name has the `official_ending` of the task's reader, else json.
-        task: instead of a checkpoint: the one whose trained head is used; beside it: the one that it must be of, whose
+        format: "json", or "official": a file for `score` and the official scorer. None: official if the output's name
+            has the `official_ending` of the task's reader, otherwise json.
+        task: without a checkpoint: the task whose trained head is used; with one: the task it must have, whose
             configuration files may then name code outside this project.
         models_root: the folder of heads and their biLMs; None: the configuration's.
-        data: keys of `task.data` that say how the input is read; others are as in training.
+        data: keys of `task.data` for reading the input; others are as in training.
         text: instead of an input.
         options: other keys of the configuration; None: as in the run.
     """
     if (input is None) == (text is None):
-        raise UserError("give input=FILE, input=- for the standard input, or text='...'; one of them")
+        raise UserError("give exactly one of input=FILE, input=- (standard input) and text='...'")
     if output is not None and not Path(output).absolute().parent.is_dir():
         raise UserError("no such folder for the output", Path(output).parent)
     if output is not None and (suffix := Path(output).suffix.lower()) in (*files.OPENERS, ".zip"):
-        raise UserError(f"the output is not packed; give a name that does not end in {suffix}", output)
+        raise UserError(f"the output is not compressed; give a name that does not end in {suffix}", output)
     if checkpoint is not None and models_root is not None:
         raise UserError("checkpoint=... is a model by itself: leave out models_root")
     if checkpoint is None and task is None:
@@ -153,7 +153,7 @@ def predict(
 
 @contextmanager
 def _file_of(input: str | None, text: str | None) -> Iterator[str]:
-    """The file to predict: what was typed, or stands in the standard input, becomes one."""
+    """The file to predict; typed text and the standard input are written to one."""
     if input not in (None, "-"):
         yield input
         return
@@ -169,7 +169,7 @@ def _file_of(input: str | None, text: str | None) -> Iterator[str]:
 
 
 def _predicted(trained: Trained, input: str, output: str | None, format: str | None) -> tuple[int, str]:
-    """The number of answers to a file, and their text. Raises `UserError` as `predict`."""
+    """The number of answers for a file, and their text. Raises `UserError` as `predict`."""
     from elmo_bench.task import ReadsFiles, WritesOfficial
 
     reader: Any = trained.reader
@@ -191,7 +191,7 @@ def _predicted(trained: Trained, input: str, output: str | None, format: str | N
                 check_answer_key(raw)
         except UserError as error:
             in_lines = files.ending(input) in TABLES
-            other = "" if in_lines else "; text of your own goes into a .jsonl file, an object a line"
+            other = "" if in_lines else "; put your own text into a .jsonl file, one object per line"
             raise UserError(f"{error.message}{other}", error.path, error.line, error.faults) from error
     rows = [row for _, row in inputs]
     if not official:
@@ -205,7 +205,7 @@ def _predicted(trained: Trained, input: str, output: str | None, format: str | N
 
 
 def _plain_text(path: str) -> list[str]:
-    """The lines of a .txt file that is plain text; none of one with columns, trees or marks of documents."""
+    """The lines of a .txt file if it is plain text; none if it has columns, trees or document marks."""
     if files.ending(path) != ".txt":
         return []
     with open_text(path) as opened:
@@ -217,9 +217,9 @@ def _plain_text(path: str) -> list[str]:
 
 
 def _texts(trained: Trained, lines: list[str], path: str) -> list[tuple[dict[str, Any], Any]]:
-    """The rows of plain text: of each line, or of all of it where a row is a document."""
+    """The rows of plain text: one per line, or one for the whole text if a row is a document."""
     texts = ["\n".join(lines)] if trained.reader.fields == ("sentences",) else lines
-    notice("the input is taken as plain text" + (", each line as a row" if texts == lines else ", one document"))
+    notice("the input is read as plain text" + (", each line as a row" if texts == lines else ", one document"))
     try:
         return [(raw := {"text": text}, row_of(trained.reader, raw, trained.task)) for text in texts]
     except UserError as error:
@@ -240,18 +240,18 @@ def _has_rows(path: str, own: frozenset[str]) -> bool:
 
 
 def _try(reader: Any, rows: Sequence[Any]) -> None:
-    """Raises `UserError` unless rows can be written in the official format; before anything is computed."""
+    """Raises `UserError` unless rows can be written in the official format, before anything is computed."""
     if hasattr(reader, "unanswered"):
         reader.official([reader.unanswered(row) for row in rows], rows)
 
 
 def read_rows(reader: Any, path: str, task: str, official: bool = False) -> list[tuple[dict[str, Any], Any]]:
-    """The JSON objects of a file, an array or one a line, and the rows that the reader makes from them.
+    """The JSON objects of a file, as an array or one per line, and the reader's rows for them.
 
     Args:
         reader, task: of the model.
         path: the file.
-        official: whether the answers are written in the official format, and not beside the objects.
+        official: whether the answers are written in the official format instead of with the objects.
     """
     array = json_text.begins_array(files.read_text(path, line=True))
     rows = []

@@ -16,13 +16,13 @@ from elmo_bench.trained.opened import ALONE, default_dtype
 
 
 def train(task: str = "ner", overrides: Sequence[str] | None = None) -> Record:
-    """The record of a run, as `elmo-bench train task=TASK OVERRIDES` makes it or finds it.
+    """The record of a run, trained or found as by `elmo-bench train task=TASK OVERRIDES`.
 
     Args:
         task: a file in conf/task/.
-        overrides: as typed after the command, such as ["arm=baseline", "scale=open", "seed=2"].
+        overrides: as on the command line, such as ["arm=baseline", "scale=open", "seed=2"].
 
-    Of several threads one trains or predicts at a time, and the others wait.
+    Only one thread trains or predicts at a time; others wait.
     """
     listed: Any = [] if overrides is None else overrides
     several = isinstance(listed, Iterable) and not isinstance(listed, str | Mapping)
@@ -30,9 +30,9 @@ def train(task: str = "ner", overrides: Sequence[str] | None = None) -> Record:
     if not several or not all(isinstance(each, str) for each in given):
         raise UserError(f'overrides are {overrides!r}: give a list of texts, as in ["arm=baseline", "seed=2"]')
     if sweep := next((each for each in given if each.lstrip("+").startswith("sweep=")), None):
-        raise UserError(f"{sweep}: a sweep is many runs, and train makes one; `elmo-bench sweep {sweep}` runs them")
+        raise UserError(f"{sweep}: a sweep has many runs, but train makes one; `elmo-bench sweep {sweep}` trains them")
     with ALONE, _process_kept():
-        from elmo_bench.configuration import composing  # which explains Hydra's errors
+        from elmo_bench.configuration import composing  # explains Hydra's errors
         from elmo_bench.running import launch
 
         try:
@@ -46,9 +46,9 @@ def train(task: str = "ner", overrides: Sequence[str] | None = None) -> Record:
 
 @contextmanager
 def _process_kept() -> Iterator[None]:
-    """A run seeds and configures its process; afterwards the process is as the caller had it.
+    """A run seeds and configures its process; afterwards, the caller's state is restored.
 
-    Lightning's `isolate_rng` would leave its seeds behind where the run ends in an error.
+    Lightning's `isolate_rng` would keep the run's seeds if the run ends in an error.
     """
     drawn, environment = random.getstate(), dict(os.environ)  # before imports, which may draw too
     import numpy as np

@@ -1,4 +1,4 @@
-"""Makes the files of the open data of coreference (columns of CoNLL-2012) of LitBank."""
+"""Makes the open data of coreference (CoNLL-2012 columns) from LitBank."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPLITS = {8: "dev", 9: "test"}  # by the last digit of a novel's place, from 0; 
 
 
 def litbank(sources: Mapping[str, Path]) -> dict[str, str]:
-    """The hundred novels; of ten in the order of their file names the ninth is dev and the tenth test.
+    """The hundred novels; of every ten in the order of file names, the ninth is dev and the tenth test.
 
     Args:
         sources: `litbank`, the folder of the repository.

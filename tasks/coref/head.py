@@ -47,23 +47,23 @@ class CorefHead(nn.Module):
     Args:
         input_size: D of `Embedded.x`.
         elmo_size: E of `Embedded.elmo`, or 0.
-        own_size: width of x_k, with which x begins; the attended heads are made of it, without ELMo (of x if it is 0).
+        own_size: width of x_k, the first part of x; attended heads use it, without ELMo (or all of x if it is 0).
         vocabularies: "genres".
         hidden: size of the biLSTM, per direction.
-        max_span_width: the most words of a span.
+        max_span_width: maximum number of words in a span.
         top_span_ratio: spans kept per word of the document.
-        max_antecedents: the most antecedents that a span is paired with.
+        max_antecedents: maximum number of antecedents that a span is paired with.
         feature_size: size of the features of width, speaker, genre and distance.
         ffnn: size of both layers of the scorers.
         lexical_dropout: on x.
         dropout: elsewhere.
-        singletons: train the mention scores too (cross-entropy over all candidates), and make a kept span with a
-            mention score above 0 and no antecedent a cluster of its own.
-        word_block, pair_block: the number of words whose spans, and of pairs, that are scored at once. They limit the
-            memory of long documents and change no result.
+        singletons: also train the mention scores (cross-entropy over all candidates), and make a kept span with a
+            mention score above 0 and no antecedent a cluster by itself.
+        word_block, pair_block: the numbers of words (with their spans) and of pairs that are scored at once. They limit
+            the memory for long documents and change no result.
     """
 
-    leaves_unused = True  # the scorer of pairs, by a document of one span
+    leaves_unused = True  # a document with one span does not use the pair scorer
 
     def __init__(
         self,
@@ -96,10 +96,10 @@ class CorefHead(nn.Module):
     def forward(self, texts: Mapping[str, Embedded], batch: Batch) -> CorefScores:
         """Scores of each document, and the loss if the batch has labels."""
         text = texts["sentences"]
-        with torch.autocast(text.x.device.type, enabled=False):  # which spans are kept depends on small differences
+        with torch.autocast(text.x.device.type, enabled=False):  # the choice of spans depends on small differences
             lengths = [len(sentence) for row in batch.rows for sentence in row["sentences"]]
             inside = np.arange(text.mask.shape[1]) < np.array(lengths)[:, None]
-            places = on_device(np.flatnonzero(inside), text.x.device)  # (N,) of the words in the padded batch
+            places = on_device(np.flatnonzero(inside), text.x.device)  # (N,) positions of the words in the padded batch
             x, elmo = (None if part is None else part.flatten(0, 1)[places].float() for part in (text.x, text.elmo))
             x = self.lexical_dropout(x)  # (N, D)
             flat = Embedded(x, elmo, text.mask)
@@ -125,7 +125,7 @@ class CorefHead(nn.Module):
             lengths: of its sentences.
             number: its index in the batch.
             start: the index of its first word in the batch.
-            labels: of the batch; speakers and genres are given for raw text too.
+            labels: of the batch; speakers and genres are also there for raw text.
         """
         inside = candidates(lengths, self.spans.max_span_width)  # (N, K)
         widths = self.spans.widths(inside)  # (N, K, F)
@@ -180,8 +180,8 @@ class CorefHead(nn.Module):
     def describe(
         self, predictions: Sequence[Mapping[str, Any]], scores: CorefScores, batch: Batch
     ) -> list[dict[str, Any]]:
-        """For each document its "clusters", the words of their "mentions", and the sentences "in_brackets"; of raw text
-        also the "characters" [start, end) of each mention.
+        """For each document its "clusters", the words of their "mentions", and the sentences "in_brackets"; for raw
+        text also the "characters" [start, end) of each mention.
         """
         return [_described(each, row) for each, row in zip(predictions, batch.rows, strict=True)]
 

@@ -1,8 +1,8 @@
 """MUC, B-cubed, CEAF-phi4 and their mean by the rules of the CoNLL-2012 reference scorer, version 8.01.
 
-Pradhan et al. 2014, "Scoring coreference partitions of predicted mentions". Mentions that only one side has count as
-they are (no twinless mention is moved or dropped), and all four counts of a metric are summed over the documents before
-any ratio is taken.
+Pradhan et al. 2014, "Scoring coreference partitions of predicted mentions". Mentions on one side only count unchanged
+(no twinless mention is moved or dropped), and all four counts of a metric are summed over the documents before any
+ratio is computed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.files import read_text
 
-if TYPE_CHECKING:  # `score` needs no torch, and a report no reader
+if TYPE_CHECKING:  # not at run time: `score` needs no torch, and a report no reader
     from elmo_bench.task import Prediction, Row
     from elmo_bench.text.conll2012 import Document
 
@@ -37,20 +37,20 @@ class Counts(NamedTuple):
     in_response: Number = 0
 
     def ratios(self) -> tuple[Number, Number, Number]:
-        """Recall, precision and F1 from 0 to 1; 0 where one would divide by 0."""
+        """Recall, precision and F1 from 0 to 1; 0 in place of a division by 0."""
         recall, precision = ratio(self.recalled, self.in_key), ratio(self.precise, self.in_response)
         return recall, precision, ratio(2 * precision * recall, precision + recall)
 
 
 def chains(clusters: Iterable[Iterable[Sequence[int]]]) -> Chains:
-    """Clusters as lists of (first word, last word); empty ones left out."""
+    """Clusters as lists of (first word, last word), without empty clusters."""
     return [chain for cluster in clusters if (chain := [(int(m[0]), int(m[1])) for m in cluster])]
 
 
 def without_repeats(key: Chains, response: Chains) -> tuple[Chains, int]:
-    """The response without second occurrences of mentions that the key has, and how many those were.
+    """The response without second occurrences of the key's mentions, and their number.
 
-    A repeated mention that the key lacks stays twice, as with the reference scorer.
+    A repeated mention that the key lacks stays, as with the reference scorer.
     """
     wanted, seen, repeats = {mention for chain in key for mention in chain}, set(), 0
     kept = []
@@ -69,7 +69,7 @@ def without_repeats(key: Chains, response: Chains) -> tuple[Chains, int]:
 
 
 def index(chains: Chains) -> dict[Mention, int]:
-    """The chain of each mention; the last one where a mention is repeated."""
+    """The chain of each mention; for a repeated mention, its last chain."""
     return {mention: i for i, chain in enumerate(chains) for mention in chain}
 
 
@@ -84,7 +84,7 @@ def muc(key: Chains, response: Chains) -> Counts:
 
 
 def b_cubed(key: Chains, response: Chains) -> Counts:
-    """For each mention the shares of its two chains that they have in common (Bagga and Baldwin 1998)."""
+    """For each mention, the common share of its two chains (Bagga and Baldwin 1998)."""
     chain_of, members = index(key), [set(chain) for chain in key]
     recalled = precise = 0.0
     for chain in response:
@@ -127,10 +127,10 @@ class CorefMetric(AdditiveMetric):
 
     def __init__(self):
         super().__init__()
-        self.repeats = 0  # mentions of the key that predictions hold twice
+        self.repeats = 0  # mentions of the key that the predictions repeat
 
     def update(self, predictions: Sequence[Prediction], rows: Sequence[Row]) -> None:
-        """Both sides hold "clusters", lists of [first word, last word] (counted over the document, both inclusive)."""
+        """Both sides have "clusters", lists of [first word, last word] (counted over the document, both inclusive)."""
         for prediction, row in self.tally.pairs(predictions, rows):
             self.add(chains(row["clusters"]), chains(prediction["clusters"]), self.cluster(row))
 
@@ -162,19 +162,19 @@ def summed(totals: Mapping[str, Number]) -> dict[str, Counts]:
 
 
 def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
-    """The metric of two files with `#begin document` lines and mentions in the last column, as the scorer takes them.
+    """The metric of two files with `#begin document` lines and mentions in the last column, as for the official scorer.
 
-    As there, a document that only `gold` has counts as one without predictions, one that only `predictions` has does
-    not count, and words are not compared; such documents, and the first word of each that differs, are named on the
-    standard error. If `predict` has marked the predictions so, the gold file's clusters of one mention are left out, as
-    in the run, and counted on the standard error.
+    As in that scorer, a document that occurs only in `gold` counts as one without predictions, a document that occurs
+    only in `predictions` is ignored, and words are not compared; notices name such documents, and the first differing
+    word of each document. If the mark of `predict` asks for it, the gold file's clusters of one mention are left out,
+    as in the run, and a notice counts them.
     """
     from elmo_bench.text.conll2012 import EXPECTED, NO_SINGLETONS, WIDTH, WORD, read_documents
 
     key, response = ({part.key: part for part in read_documents(path, strict=False)} for path in (gold, predictions))
     for path, parts in ((gold, key), (predictions, response)):
         if not parts:
-            raise UserError(f"holds no document; expected {EXPECTED}", path)
+            raise UserError(f"contains no document; expected {EXPECTED}", path)
     if not key.keys() & response.keys():
         raise UserError(f"has no document of {gold}; the names after '#begin document' must be the same", predictions)
     if unknown := [_called(part) for name, part in response.items() if name not in key]:
@@ -213,12 +213,12 @@ def _called(part: Document) -> str:
 
 
 def _rows(part: Document) -> list[tuple[int, list[str]]]:
-    """The rows with their lines."""
+    """The rows with their line numbers."""
     return [pair for sentence in part.sentences for pair in zip(sentence.lines, sentence.rows, strict=True)]
 
 
 def _read(part: Document, distinct: bool = False) -> Chains:
-    """The chains, in the order in which the scorer meets them; `distinct` refuses a mention twice in a chain."""
+    """The chains, in the scorer's order; `distinct` refuses a repeated mention in a chain."""
     from elmo_bench.text import brackets
 
     rows = _rows(part)

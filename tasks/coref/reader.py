@@ -47,10 +47,10 @@ class CorefReader(TextReader):
         data: {train, dev, test}: each a file, a folder to search for CoNLL-2012 files, a list of files, or several of
             these (see `conll2012.find_files`), below {folder} if given.
         keep_singletons: keep clusters of one mention, which OntoNotes does not annotate, in training and as gold.
-        max_sentences: the most sentences of a training document; of a longer one, each epoch uses a random window.
+        max_sentences: limit on a training document; from a longer one, each epoch uses a random window of sentences.
         lower: look words up in lower case; characters always keep their case.
-        min_count, char_min_count: how often a word, or a character, must occur to be in the vocabulary.
-        char_limit: the most characters of a word; the rest is cut off.
+        min_count, char_min_count: minimum count of a word, or of a character, in the vocabulary.
+        char_limit: longer words are cut to this many characters.
     """
 
     fields = ("sentences",)
@@ -81,7 +81,7 @@ class CorefReader(TextReader):
         self.vocabularies["genres"] = genres = Vocabulary.count(row["genre"] for row in train)
         for split in ("dev", "test"):
             if not any(row["clusters"] for row in splits[split]):
-                message = f"the {split} data contain no cluster, so that nothing can be scored; {LAST}"
+                message = f"the {split} data contain no cluster, so nothing can be scored; {LAST}"
                 raise UserError(message, self.data[split])
             if genres.items[2:] != ["-"]:
                 named = [row["genre"] for row in splits[split] if row["genre"] != "-"]
@@ -100,7 +100,7 @@ class CorefReader(TextReader):
         return rows
 
     def sample(self, row: Row, random: np.random.Generator) -> Row:
-        """What training uses of a document: all of it, or a random window of `max_sentences` sentences.
+        """The part of a document for training: all of it, or a random window of `max_sentences` sentences.
 
         Clusters keep the mentions inside the window.
         """
@@ -140,10 +140,10 @@ class CorefReader(TextReader):
         return Batch(list(rows), {"sentences": text}, labels)
 
     def from_text(self, /, **raw: Any) -> Row:
-        """A row from {"sentences": [[word]]}, taken as they are, or {"text": "..."}, cut into sentences and words.
+        """A row from {"sentences": [[word]]}, unchanged, or {"text": "..."}, split into sentences and words.
 
         Optional: "speakers", for each sentence a name or a list of names, one per word; "genre", the first folder of a
-        document's name in OntoNotes ("bc"); "document", any name; "part". Further keys are left alone.
+        document's name in OntoNotes ("bc"); "document", any name; "part". Further keys are ignored.
         """
         if "sentences" in raw:
             row = {"sentences": raw["sentences"]}
@@ -173,7 +173,7 @@ class CorefReader(TextReader):
     def official(self, predictions: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> str:
         """A CoNLL-2012 file with the clusters; a document without a name gets its number.
 
-        A name and part may not occur twice, and the lines of a document may not be read as comments.
+        A name and part may not occur twice, and no line of a document may look like a comment.
         """
         seen = set()
         single = any(len(cluster) == 1 for each in predictions for cluster in each["clusters"])
@@ -183,7 +183,7 @@ class CorefReader(TextReader):
             if name.startswith("#"):
                 raise UserError(f"a line that begins with # is a comment: give the document {name!r} another name")
             if (key := conll2012.Document(name, part, [], Path(), number).key) in seen:
-                raise UserError(f'documents need a "document" or "part" of their own; {name!r}, {part!r} occurs twice')
+                raise UserError(f'each document needs a distinct "document" or "part"; {name!r}, {part!r} occurs twice')
             seen.add(key)
             mentions = [Span(str(i), m[0], m[1] + 1) for i, each in enumerate(prediction["clusters"]) for m in each]
             words = sum(map(len, row["sentences"]))

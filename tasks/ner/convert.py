@@ -1,4 +1,4 @@
-"""Makes the files of the open data of NER (word, tab, IOB2 tag) of the public sources."""
+"""Makes the open data of NER (word, tab, IOB2 tag) from the public sources."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Row = tuple[str, str]  # a word and its tag
 def uner(sources: Mapping[str, Path]) -> dict[str, str]:
     """Universal NER over EWT: PER, LOC, ORG.
 
-    The final training file is larger than a hosted repository shows of it, so that train is its first version, with the
-    two changes that the authors made later: class OTH is dropped, and the tag B-O, which stands at the last token of a
-    document's first sentence by mistake, is replaced. Beside dev and test stands the document of each sentence.
+    The hosted repository has only a part of the final training file, so train is its first version, with the two
+    changes that the authors made later: class OTH is dropped, and the tag B-O, which marks the last token of a
+    document's first sentence by mistake, is replaced. Files beside dev and test name the document of each sentence.
 
     Args:
         sources: `final` and `first`, the folders of the two versions of the repository.
@@ -35,7 +35,7 @@ def uner(sources: Mapping[str, Path]) -> dict[str, str]:
 
 
 def resplit(sources: Mapping[str, Path]) -> dict[str, str]:
-    """The same sentences with more documents in test, as intervals are over documents.
+    """The same sentences with more documents in test, because intervals are over documents.
 
     Dev is every tenth document of UNER's train, in the order of the file; test is UNER's dev and test together.
 
@@ -78,7 +78,7 @@ def _sentences(path: Path) -> Iterator[tuple[str, list[Row]]]:
 
 
 def _with_documents(folder: Path, split: str) -> Iterator[tuple[str, str]]:
-    """The lines of each sentence, and its document as the treebank of the same sentences names it."""
+    """The lines of each sentence, and its document's name in the treebank of the same sentences."""
     (treebank,) = folder.glob(f"ud_ewt/en_ewt-ud-{split}.conllu*")
     ours = read_blocks(folder / f"ner_uner_ewt/{split}.iob2")
     for block, (_, name) in zip(ours, in_comments(read_blocks(treebank, comment="#")), strict=True):
@@ -88,12 +88,12 @@ def _with_documents(folder: Path, split: str) -> Iterator[tuple[str, str]]:
 def _repaired(rows: Iterable[Row]) -> Iterator[Row]:
     before = "O"
     for word, tag in rows:
-        if tag == "B-O":  # an entity before it goes on, unless this is a mark
+        if tag == "B-O":  # an entity before it continues, unless this is punctuation
             tag = f"I-{before[2:]}" if before != "O" and any(map(str.isalnum, word)) else "O"
         before = "O" if tag.endswith("-OTH") else tag
         yield word, before
 
 
 def _columns(rows: Iterable[Row]) -> str:
-    """A row a line, and an empty line behind them."""
+    """One row per line, and an empty line after them."""
     return "".join(f"{word}\t{tag}\n" for word, tag in rows) + "\n"

@@ -1,4 +1,4 @@
-"""Makes the files of the open data of SNLI (tab-separated: label, premise, hypothesis) of the public sources."""
+"""Makes the open data of SNLI (tab-separated: label, premise, hypothesis) from the public sources."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Pair = tuple[str, str, str]  # label, premise, hypothesis
 
 
 def subset(sources: Mapping[str, Path]) -> dict[str, str]:
-    """Dev and test whole, and 20 thousand of the training pairs.
+    """All of dev and test, and 20 thousand of the training pairs.
 
-    Left out of train: pairs whose premise is in dev or test, and repeated ones.
+    Left out of train: pairs whose premise is in dev or test, and repeated pairs.
 
     Args:
         sources: `splits` (e-SNLI's repository) and `subset`, folders.
@@ -24,7 +24,7 @@ def subset(sources: Mapping[str, Path]) -> dict[str, str]:
     Returns:
         the text of each file below data_root, by its name.
     """
-    folder = sources["splits"] / "dataset/eSNLI"  # a file of labels and two of sentences, one a line
+    folder = sources["splits"] / "dataset/eSNLI"  # one file of labels and two files of sentences, one per line
     held = {
         split: list(zip(*(_lines(folder / f"{name}.{split}") for name in ("labels", "s1", "s2")), strict=True))
         for split in ("dev", "test")
@@ -43,7 +43,7 @@ def _numbered(path: Path) -> Iterator[Pair]:
     for number, line in enumerate(_lines(path), start=1):
         columns = line.split("\t")
         if len(columns) != 4 or columns[0] not in LABELS:
-            raise UserError("expected a label from 1 to 3 twice and two sentences, with tabs between", path, number)
+            raise UserError("expected a label from 1 to 3 twice and two sentences, separated by tabs", path, number)
         premise, hypothesis = (" ".join(text.split()) for text in columns[2:])
         yield LABELS[columns[0]], premise, hypothesis
 
@@ -54,5 +54,5 @@ def _lines(path: Path) -> list[str]:
 
 
 def _letters(text: str) -> str:
-    """The letters and digits of a sentence, which do not depend on its tokenization."""
+    """The letters and digits of a sentence, which are independent of its tokenization."""
     return "".join(char for char in text.lower() if char.isalnum())

@@ -1,4 +1,4 @@
-"""ESIM (Chen et al. 2017) as the paper uses it: encode both sentences, align them, compare, pool (supplement, SNLI)."""
+"""ESIM (Chen et al. 2017) as in the paper: encode both sentences, align them, compare, pool (supplement, SNLI)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SnliHead(nn.Module):
     """x -> dropout -> biLSTM -> [h ; ELMo], with ELMo at the output -> align -> compare -> dense -> dropout ->
     biLSTM -> mean and maximum of both sentences -> dropout -> dense -> dropout -> labels.
 
-    All weights before the pooling are shared by premise and hypothesis.
+    Premise and hypothesis share all weights before the pooling.
 
     Args:
         input_size: D of `Embedded.x`.
@@ -84,7 +84,7 @@ class SnliHead(nn.Module):
         if self.training and self.aligned_dropout.p:
             both = torch.cat([x, aligned, x - aligned, x * aligned], dim=2)  # (B, T, 4(2H + E))
             return self.compare(self.aligned_dropout(both))
-        of_x, of_aligned, of_difference, of_product = self.compare.weight.chunk(4, dim=1)  # three products do for four
+        of_x, of_aligned, of_difference, of_product = self.compare.weight.chunk(4, dim=1)  # 3 products instead of 4
         scores = linear(x, of_x + of_difference, self.compare.bias)
         return scores + linear(aligned, of_aligned - of_difference) + linear(x * aligned, of_product)
 
@@ -117,5 +117,5 @@ def initialise(module: nn.Module) -> None:
                 nn.init.orthogonal_(parameter)
             else:
                 nn.init.zeros_(parameter)
-                if name.startswith("bias_ih"):  # torch adds two biases: one of them is enough
+                if name.startswith("bias_ih"):  # torch adds two biases, but one is enough
                     parameter.data[module.hidden_size : 2 * module.hidden_size] = 1.0

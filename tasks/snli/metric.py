@@ -1,4 +1,4 @@
-"""The accuracy over SNLI's pairs. Those without a gold label are left out, as always for SNLI."""
+"""The accuracy over SNLI's pairs with a gold label, as usual for SNLI."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from elmo_bench.metrics.accuracy import Accuracy, score_labels
 
 
 class SnliMetric(Accuracy):
-    """The share of pairs whose predicted label is the gold one."""
+    """The share of pairs whose predicted label is the gold label."""
 
     units = ("premises", "premises")
 
     def cluster(self, row: Mapping[str, Any]) -> tuple[str, ...] | None:
-        """The premise, which as a rule three pairs share."""
+        """The premise, usually shared by three pairs."""
         return tuple(row.get("premise", ())) or None
 
 
 def score(gold: Path | str, predictions: Path | str, data: Mapping[str, Any] | None = None) -> dict[str, float]:
-    """Accuracy of two files with one label a line, "-" where there is no gold label, or that the reader reads."""
-    from elmo_bench.text.source import DataSource  # a report needs no reader
+    """Accuracy of two files with one label per line ("-": no gold label), or in a format of the reader."""
+    from elmo_bench.text.source import DataSource  # imported here because a report needs no reader
 
     from .pairs import is_release, labels, read_pairs
 

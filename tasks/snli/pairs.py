@@ -1,4 +1,4 @@
-"""SNLI's pairs, in its own files (TSV with a header, the release's JSON lines) or in tables."""
+"""SNLI's pairs, from its own files (TSV with a header, the release's JSON lines) or from tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = ("gold_label", "sentence1", "sentence2")  # of both file formats, with
 
 
 class Pair(NamedTuple):
-    """One pair as in its source, and the error for what is wrong there."""
+    """One pair as in its source, and the error for a fault there."""
 
     label: str
     premise: str
@@ -30,7 +30,7 @@ class Pair(NamedTuple):
 
 
 def is_release(path: Path) -> bool:
-    """Whether a file has the release's columns, and not those of a table, by its first line."""
+    """Whether a file has the release's columns, not a table's, by its first line."""
     if ending(path) not in (".jsonl", ".tsv"):
         return False
     _, first = next(numbered_lines(path), (0, ""))
@@ -38,12 +38,12 @@ def is_release(path: Path) -> bool:
 
 
 def labels(data: Mapping[str, Any]) -> Labels:
-    """The three labels, by the names of `task.data.labels`, too."""
+    """The three labels, with the additional names of `task.data.labels`."""
     return Labels(LABELS, given=data.get("labels"))
 
 
 def read(opened: Table | Path, known: Labels, labelled: bool = True) -> Iterator[Pair]:
-    """The pairs of a file of SNLI, or of a table of premise, hypothesis and label; not `labelled`: without labels."""
+    """The pairs of a SNLI file, or of a table of premise, hypothesis and label; if not `labelled`, without labels."""
     if isinstance(opened, Path):
         yield from read_pairs(opened, known, labelled)
         return
@@ -55,7 +55,7 @@ def read(opened: Table | Path, known: Labels, labelled: bool = True) -> Iterator
 
 
 def read_pairs(path: Path, known: Labels, labelled: bool = True) -> Iterator[Pair]:
-    """The pairs of one of SNLI's files as a stream: JSON lines if its name contains `.jsonl`, else TSV with a header.
+    """The pairs of a SNLI file as a stream: JSON lines if its name contains `.jsonl`, else TSV with a header.
 
     Empty lines are skipped.
     """

@@ -27,18 +27,17 @@ class SnliReader(TextReader):
 
     All texts, whatever their split or source, are tokenized in the same way: see `tokenize`.
     Pairs without a gold label ("-") are always left out, pairs with an empty sentence in training only; `load` prints
-    how many.
+    their numbers.
 
-    Vocabularies: "words", those of the training split that occur at least `min_count` times; "labels", the three
-    labels.
+    Vocabularies: "words" that occur at least `min_count` times in the training split; "labels", the three labels.
 
     Args:
         data: the files {train, dev, test}, below {folder} if given, `.jsonl` or TSV with a header, plain, `.gz` or
             `.xz`, or tables of premise, hypothesis and label; or without a folder {hub, revision}.
         lower: look words up in lower case.
-        min_count: how often a word must occur to be in the vocabulary; rarer ones are the unknown word.
-        apart: cut the texts of the data set at apostrophes and accents inside words, too, as for all runs so far; see
-            `tokenizer.words`. The lines of `predict` never are.
+        min_count: minimum count of a word in the vocabulary; rarer words become the unknown word.
+        apart: also split the data set's texts at apostrophes and accents inside words, as in all runs so far; see
+            `tokenizer.words`. Never applies to `predict`.
     """
 
     fields, keys = ("premise", "hypothesis"), ("labels",)
@@ -102,7 +101,7 @@ class SnliReader(TextReader):
         return row
 
     def from_file(self, path: str) -> list[Row]:
-        """A row without a label for each pair of a file, whether it has a gold label or not."""
+        """A row without a label for each pair of a file, with or without a gold label."""
         rows = []
         for pair in read(self.source.open(path), labels(self.source.data), labelled=False):
             rows.append(self._row(pair) | {"input": pair.input})
@@ -114,7 +113,7 @@ class SnliReader(TextReader):
         return {"premise": tokenize(pair.premise, self.apart), "hypothesis": tokenize(pair.hypothesis, self.apart)}
 
     def official(self, predictions: Sequence[str], rows: Sequence[Row]) -> str:
-        """A label a line."""
+        """One label per line."""
         return "".join(f"{label}\n" for label in predictions)
 
 

@@ -29,7 +29,7 @@ class SquadHead(nn.Module):
     """Shared biGRU, [h ; ELMo] with ELMo at the output, attention in both directions, self-attention, start and end.
 
     Context and question share one encoder. The scores of the answer's start come from a biGRU over the merged context,
-    those of its end from a second biGRU that reads the merged context and the states of the first.
+    the scores of its end from a second biGRU over the merged context and the states of the first.
 
     Args:
         input_size: D of `Embedded.x`.
@@ -38,10 +38,10 @@ class SquadHead(nn.Module):
         hidden: size of every biGRU, per direction; the linear layers have twice that size.
         dropout: variational, at the input and the output of the encoder and of the self-attention's biGRU, and at the
             input of the output layers.
-        max_answer: the most words in a predicted answer.
+        max_answer: maximum number of words in a predicted answer.
         deviation: standard deviation of the initial weights of the biGRUs, see `BiGRU`.
         products: initial weight of the products in the scores of the attention between context and question, see
-            `BiAttention`: with a positive one like words attend to each other before anything is learned.
+            `BiAttention`: with a positive weight, similar words attend to each other before anything is learned.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class SquadHead(nn.Module):
         return SquadScores(loss, start, end)
 
     def merged(self, context: Embedded, question: Embedded) -> Tensor:
-        """The context merged with what it attends to in the question and in itself, (B, T, 2H)."""
+        """The context merged with its attention to the question and to itself, (B, T, 2H)."""
         h, q = (text.after(self.dropout(self.encoder(self.dropout(text.x), text.mask))) for text in (context, question))
         x = self.merge(self.attention(h, q, context.mask, question.mask)).relu()  # (B, T, 2H)
         h = self.dropout(self.reader(self.dropout(x), context.mask))  # (B, T, 2H)
@@ -115,11 +115,11 @@ def log_probabilities(scores: Tensor, mask: Tensor) -> Tensor:
 
 
 def best_spans(start: Tensor, end: Tensor, longest: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The span of at most `longest` words with the highest start + end; of equals the first, then the shortest.
+    """The span of at most `longest` words with the highest start + end; among equals the first, then the shortest.
 
     Args:
         start, end: (B, T), -inf where no span may begin or end.
-        longest: the most words in a span.
+        longest: maximum number of words in a span.
 
     Returns:
         First word, last word and score, each (B,).

@@ -14,7 +14,7 @@ from elmo_bench.metrics.items import AdditiveMetric, Number, ratio
 from elmo_bench.system.errors import UserError, notice
 from elmo_bench.system.storage.json_text import read as read_json
 
-if TYPE_CHECKING:  # `score` needs no torch, and a report no reader
+if TYPE_CHECKING:  # not at run time: `score` needs no torch, and a report no reader
     from elmo_bench.task import Row
     from elmo_bench.text.source import DataSource, Table
 
@@ -24,17 +24,17 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalized(text: str) -> str:
-    """In small letters, without ASCII punctuation, without a, an and the, with single spaces; in this order."""
+    """In lower case, without ASCII punctuation, without a, an and the, with single spaces; in this order."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def exact(prediction: str, gold: str) -> float:
-    """1 where both are the same once normalised, else 0."""
+    """1 if both are equal after normalisation, else 0."""
     return float(normalized(prediction) == normalized(gold))
 
 
 def overlap(prediction: str, gold: str) -> float:
-    """F1 over the bags of words of both, normalised; 0 where they share none, even where both are empty."""
+    """F1 over the normalised bags of words; 0 if they share no word, even if both are empty."""
     predicted, expected = normalized(prediction).split(), normalized(gold).split()
     common = sum((Counter(predicted) & Counter(expected)).values())
     if not common:
@@ -44,13 +44,13 @@ def overlap(prediction: str, gold: str) -> float:
 
 
 def best(measure: Callable[[str, str], float], prediction: str, golds: Sequence[str]) -> float:
-    """The measure against whichever gold answer fits best; one with its accents in the other form is the same."""
+    """The measure against the best-fitting gold answer; composed and decomposed accents are equal."""
     form = normalize("NFC", prediction)
     return max(measure(gold if normalize("NFC", gold) == form else prediction, gold) for gold in golds)
 
 
 class SquadMetric(AdditiveMetric):
-    """Means over the questions, which are the examples; those about one article are a cluster."""
+    """Means over the questions, which are the examples; the questions about an article are a cluster."""
 
     statistics = ("exact_match", "f1", "questions")
     units = ("articles", "questions")
@@ -71,7 +71,7 @@ class SquadMetric(AdditiveMetric):
 
     @staticmethod
     def from_totals(totals: Mapping[str, Number]) -> dict[str, Number]:
-        """exact_match and f1 in percent; 0 where there is no question."""
+        """exact_match and f1 in percent; 0 without questions."""
         return {name: ratio(100 * totals[name], totals["questions"]) for name in ("exact_match", "f1")}
 
 
@@ -79,7 +79,7 @@ def score(gold: Path | str, predictions: Path | str, data: Mapping[str, Any] | N
     """The metric of a data set's JSON file and of a JSON object {id: answer}; either may be a table of questions.
 
     As with the official script, a question without a prediction is wrong and reported on the standard error, and a
-    prediction for no question is ignored.
+    prediction for an unknown question is ignored.
     """
     from elmo_bench.text.source import DataSource
 
@@ -88,9 +88,9 @@ def score(gold: Path | str, predictions: Path | str, data: Mapping[str, Any] | N
     source = DataSource(data or {}, native=is_release)
     wanted, answers = dict(_golds(gold, source)), _predicted(predictions, source)
     if not wanted:
-        raise UserError("holds no question", gold)
+        raise UserError("contains no question", gold)
     if answers and not answers.keys() & wanted.keys():
-        raise UserError(f"has the id of no question of {gold}; a JSON object {{id: answer}} is needed", predictions)
+        raise UserError(f"has no id of a question of {gold}; a JSON object {{id: answer}} is needed", predictions)
     metric = SquadMetric()
     for id, golds in wanted.items():
         prediction = answers.get(id)
@@ -103,7 +103,7 @@ def score(gold: Path | str, predictions: Path | str, data: Mapping[str, Any] | N
 
 
 def _predicted(path: Path | str, source: DataSource) -> dict[str, Any]:
-    """The answer of each question: of a table its first one."""
+    """The answer of each question; from a table, its first answer."""
     if not isinstance(opened := source.open(path), Path):
         return {id: (texts or [None])[0] for id, texts in _rows(opened)}
     answers = read_json(path)
@@ -121,7 +121,7 @@ def _rows(table: Table) -> Iterator[tuple[str, list[str]]]:
 
 
 def _golds(path: Path | str, source: DataSource) -> Iterator[tuple[str, list[str]]]:
-    """Id and gold answers of every question; nothing else of the file is looked at."""
+    """Id and gold answers of every question; the rest of the file is ignored."""
     seen: set[str] = set()
     opened = source.open(path)
     pairs = _release(read_json(path), path) if isinstance(opened, Path) else _rows(opened)

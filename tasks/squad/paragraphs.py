@@ -17,11 +17,11 @@ from elmo_bench.system.storage.json_text import read as read_json
 from elmo_bench.text.source import Table
 from elmo_bench.text.tokenizer import has_words
 
-SLACK = 2  # characters by which an answer may be away from its place
+SLACK = 2  # characters between an answer and its `answer_start`, at most
 
 
 class AnswerSpan(NamedTuple):
-    """A part of the context, `context[start : start + len(text)] == text`, apart from the kind of white space."""
+    """A part of the context: `context[start : start + len(text)] == text`, if all white space is equal."""
 
     text: str
     start: int
@@ -49,17 +49,17 @@ def is_release(path: Path) -> bool:
 
 
 def read(opened: Table | Path, answered: bool = True) -> list[Paragraph]:
-    """The paragraphs of a SQuAD v1.1 file, plain, .gz or .xz, or of a table, in their order, as `check` has them."""
+    """The paragraphs of a SQuAD v1.1 file, plain, .gz or .xz, or of a table, in their order, after `check`."""
     if isinstance(opened, Path):
         return check(_of_release(opened), opened, answered)
     return check(_of_table(opened, answered), opened.path or opened.origin, answered)
 
 
 def check(paragraphs: Iterable[Paragraph], path: Any, answered: bool = True) -> list[Paragraph]:
-    """The paragraphs, every answer at its place in the context.
+    """The paragraphs, with every answer at its position in the context.
 
-    An empty context, question or answer, a repeated id, an answer that is not near its place and, if `answered`, a
-    question without one are errors.
+    An empty context, question or answer, a repeated id, an answer not found near its start and, if `answered`, a
+    question without an answer are errors.
     """
     seen: set[str] = set()
     kept = []
@@ -99,9 +99,9 @@ def _checked(question: Question, context: str, path: Any, answered: bool) -> Que
 
 
 def placed(answer: AnswerSpan, context: str) -> AnswerSpan | None:
-    """The answer where the context has it, at most SLACK characters away from its `start`; None if it is not there.
+    """The answer as found in the context, at most SLACK characters away from its `start`; None if it is not there.
 
-    Any white space equals any other, and spaces at either end of the answer may be missing in the context.
+    All white space is equal, and spaces at either end of the answer may be missing in the context.
     """
     text, start = answer
     if start >= 0 and context.startswith(text, start):
@@ -140,7 +140,7 @@ def _of_release(path: Path) -> Iterator[Paragraph]:
 def _of_table(table: Table, answered: bool) -> Iterable[Paragraph]:
     """Paragraphs of a table, one question per row; rows with the same title and context are merged.
 
-    Not `answered`: whatever the answers, and a paragraph for each row. Columns id and title may be missing.
+    If not `answered`, answers are ignored, and each row is a paragraph. Columns id and title may be missing.
     """
     table.require("context", "question", *["answers"] * answered)
     paragraphs: dict[tuple[Any, ...], Paragraph] = {}
@@ -169,7 +169,7 @@ def answers_of(table: Table) -> Iterator[list[AnswerSpan]]:
 
 
 def numbered(ids: Iterable[Any]) -> list[str]:
-    """The ids as text; an empty one becomes a number that is none of the others."""
+    """The ids as text; an empty id becomes a number different from all others."""
     known = ["" if id is None else str(id) for id in ids]
     given = {*known}
     numbers = (number for number in map(str, count(1)) if number not in given)
@@ -186,7 +186,7 @@ def chosen(paragraphs: Sequence[Paragraph], questions: int, draw: int) -> list[P
 def parted(paragraphs: Sequence[Paragraph], questions: int, draw: int) -> tuple[list[Paragraph], list[Paragraph]]:
     """Training and development paragraphs; for development, articles are drawn until they have `questions` questions.
 
-    If nothing would be held out, or nothing left for training, it is an error.
+    It is an error if nothing would be held out, or nothing left for training.
     """
     titles, asked = sorted({paragraph.title for paragraph in paragraphs}), Counter[str]()
     for paragraph in paragraphs:

@@ -40,31 +40,31 @@ class SquadReader(TextReader):
     """A row is a question: {"id", "title", "question": [word], "context": [[word]], "starts": [int], "ends": [int],
     "text", "answers", "span"}.
 
-    `title` is that of the article. `context` is the paragraph as a list of sentences, as the biLM reads it; `starts`
-    and, unless `apart`, `ends` give the characters of `text` at which each word begins and ends; `span` the first and
-    last word of the first answer; `answers` the texts of all answers.
+    `title` is the article's. `context` is the paragraph as a list of sentences, as the biLM reads it; `starts` and,
+    unless `apart`, `ends` give the characters of `text` at which each word begins and ends; `span` the first and last
+    word of the first answer; `answers` the texts of all answers.
 
     Without a file for dev, the development set consists of whole articles drawn from the training set.
 
     Args:
         data: the files {train, dev, test} below {folder} if given, or without train {hub, revision}.
-        sequence: what the biLM reads at once: a "sentence", or the whole "paragraph" as in the paper.
+        sequence: the unit that the biLM reads: a "sentence", or the whole "paragraph" as in the paper.
         train_questions: draw whole paragraphs at random, from all articles, until they have this many questions, and
             train on those. None: train on all.
-        held_out: the least number of questions in a development set drawn from the training set.
-        train_words: the most words of a training context; whole sentences are left out, but never those of the answer.
+        held_out: minimum number of questions in a development set drawn from the training set.
+        train_words: limit on a training context; whole sentences are left out, but never the answer's.
         draw: the seed of both draws; the same for all runs.
         lower: look words up in lower case.
-        min_count: how often a word must occur to be in the vocabulary.
+        min_count: minimum count of a word in the vocabulary.
         char_min_count: the same for characters.
-        char_limit: the most characters of a word; the rest is cut off.
-        apart: cut the texts of the data set at apostrophes and accents inside words, too, as for all runs so far; see
-            `tokenizer.words`. The lines of `predict` never are.
-        window: `predict` answers from parts of a longer context, of whole sentences and at most so many words, and
-            gives the surest answer.
+        char_limit: longer words are cut to this many characters.
+        apart: also split the data set's texts at apostrophes and accents inside words, as in all runs so far; see
+            `tokenizer.words`. Never applies to `predict`.
+        window: `predict` splits a longer context into windows of whole sentences with at most this many words, and
+            gives the most confident answer.
 
     Attributes:
-        off_borders: by split, the ids of the questions whose answer begins or ends inside a word; the model learns the
+        off_borders: by split, the ids of questions whose answer begins or ends inside a word; the model learns the
             words that cover it.
     """
 
@@ -92,10 +92,10 @@ class SquadReader(TextReader):
     # Reading.
 
     def load(self, part: Part = WHOLE) -> DatasetDict:
-        """Reads all splits, makes the vocabularies, and prints how many answers begin or end inside a word.
+        """Reads all splits, makes the vocabularies, and prints the number of answers that begin or end inside a word.
 
-        A part of the training data is drawn from its paragraphs (`train_questions` counts first), each with all its
-        questions: they share their words.
+        A part of the training data is drawn from its paragraphs (after `train_questions`), each with all its
+        questions, which share its words.
         """
         paragraphs = self._paragraphs()
         if self.train_questions is not None:
@@ -120,7 +120,7 @@ class SquadReader(TextReader):
         return paragraphs
 
     def _split(self, paragraphs: Sequence[Paragraph], split: str, words: Counter[str]) -> Dataset:
-        """The table of a split; `words` counts those of training."""
+        """The table of a split; `words` counts the words of training."""
         rows = self._rows(paragraphs, split)
         dataset = mapped(counted(rows, words) if split == "train" else rows, _features(ends=not self.apart))
         off = self.off_borders[split]
@@ -151,7 +151,7 @@ class SquadReader(TextReader):
         return Context(words, tokenizer.sentence_lengths(words), apart)
 
     def _window(self, context: Context, span: Sequence[int] | None, limit: int | None) -> Row:
-        """The part of a context that a row keeps, as sentences, with the starts of its words and the span in it."""
+        """The part of a context kept in a row, as sentences, with the starts of its words and the span in it."""
         lengths, first, last = context.sentences, 0, None
         if limit is not None and span is not None:
             first, last = window(lengths, span, limit)
@@ -183,7 +183,7 @@ class SquadReader(TextReader):
 
     def from_text(self, /, **raw: Any) -> Row:
         """A row from {"context": "...", "question": "...", "id": "..."}; the id may be missing. Further keys are
-        left alone.
+        ignored.
         """
         for key in ("context", "question"):
             if not isinstance(raw.get(key), str):
@@ -208,7 +208,7 @@ class SquadReader(TextReader):
         return {"id": id, "question": words, "text": context} | self._window(self._context(context, apart), None, None)
 
     def windows(self, row: Row) -> list[Row]:
-        """The row, or several that share its context sentence by sentence, each of at most `window` words."""
+        """The row, or several rows that divide its context by sentences, each of at most `window` words."""
         if len(row["starts"]) <= self.window:
             return [row]
         pieces = [words[i : i + self.window] for words in row["context"] for i in range(0, len(words), self.window)]
@@ -235,7 +235,7 @@ class SquadReader(TextReader):
         answers: dict[str, str] = {}
         for prediction, id in zip(predictions, numbered(row["id"] for row in rows), strict=True):
             if id in answers:
-                raise UserError(f'every question needs an "id" of its own; {id!r} occurs twice')
+                raise UserError(f'every question needs a distinct "id"; {id!r} occurs twice')
             answers[id] = prediction["answer"]
         return json_text.dumps(answers, ensure_ascii=False) + "\n"
 
@@ -251,9 +251,9 @@ def _features(ends: bool) -> Features:
 
 
 def counted(rows: Iterable[Row], words: Counter[str]) -> Iterator[Row]:
-    """The same rows; `words` gets those of the questions, and of the paragraphs, of which each counts once.
+    """The same rows; `words` counts the words of the questions, and of each paragraph once.
 
-    Counted while the rows are made: the table of all would have to be read for it.
+    Counted while the rows are made, because the finished table would have to be read again.
     """
     texts: set[str] = set()
     for row in rows:
@@ -267,8 +267,8 @@ def counted(rows: Iterable[Row], words: Counter[str]) -> Iterator[Row]:
 def window(lengths: Sequence[int], span: Sequence[int], limit: int) -> tuple[int, int]:
     """The sentences [first, last) to keep so that they have at most `limit` words and all of `span`.
 
-    Sentences are dropped from the end, and once the answer is in the last one, from the beginning. Those of the answer
-    stay, whatever their length.
+    Sentences are dropped from the end, and once the answer is in the last one, from the beginning. Sentences of the
+    answer stay, whatever their length.
     """
     ends = list(accumulate(lengths))
     first, last = 0, len(lengths)

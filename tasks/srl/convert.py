@@ -1,4 +1,4 @@
-"""Makes the files of the open data of SRL (columns of CoNLL-2012): PropBank's labels joined with the words of UD."""
+"""Makes the open data of SRL (CoNLL-2012 columns): PropBank's labels joined with the words of UD."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from elmo_bench.text.conll2012 import END, FRAME, LEMMA, NUMBER, PARSE, POS, WOR
 
 SPLITS = ("train", "dev", "test")
 Rows = list[list[str]]  # a sentence, split into columns
-ROLESET, ARGUMENTS = 7, 8  # columns of PropBank; those before are of CoNLL-2012
+ROLESET, ARGUMENTS = 7, 8  # columns of PropBank; the columns before are as in CoNLL-2012
 
 
 def propbank(sources: Mapping[str, Path]) -> dict[str, str]:
     """The official splits of PropBank over the English Web Treebank.
 
-    PropBank has `[WORD]` in the place of each word. Left out: documents without annotation, sentences of which UD has
-    another number of words, and those whose predicates and columns of arguments do not match.
+    PropBank has `[WORD]` in place of each word. Left out: documents without annotation, sentences with another number
+    of words in UD, and sentences whose predicates and columns of arguments do not match.
 
     Args:
         sources: `propbank` and `ud`, the folders of the repositories.

@@ -81,13 +81,13 @@ class SrlHead(nn.Module):
     def decode(self, scores: SrlScores, batch: Batch) -> list[dict[str, Any]]:
         """For each row {"frames": [...]}, with one frame {"predicate", "word", "arguments", "brackets"} per predicate.
 
-        The arguments are those of the best valid tag sequence, including V.
+        The arguments come from the best valid tag sequence, including V.
         """
         best = iter(viterbi(scores.emissions.float(), self.start, self.pairs, self.end, scores.mask))
         answers = []
         for row in batch.rows:
             words, frames = row["tokens"], []
-            for predicate in row["predicates"] or [None]:  # without one, the batch has a sequence all the same
+            for predicate in row["predicates"] or [None]:  # without a predicate, the batch still has a sequence
                 spans = tags.spans([self.labels[tag] for tag in next(best)])
                 if predicate is not None:
                     frame = {"predicate": predicate, "word": words[predicate]}

@@ -11,7 +11,7 @@ from elmo_bench.metrics.items import F1Metric
 from elmo_bench.system.errors import notice
 from elmo_bench.system.storage.files import read_text
 
-if TYPE_CHECKING:  # `score` needs no torch, and a report no reader
+if TYPE_CHECKING:  # not at run time: `score` needs no torch, and a report no reader
     from elmo_bench.task import Row
     from elmo_bench.text.conll2012 import ConllSentence
     from elmo_bench.text.tags import Span
@@ -22,28 +22,28 @@ VERB = "VB"  # how the parts of speech of verbs begin
 
 @dataclass(eq=False)
 class ScoredArgument:
-    """An argument as the scorer sees it: one phrase, or several of which the later ones are labelled C-."""
+    """An argument as the scorer sees it: one phrase, or several, the later ones labelled C-."""
 
     label: str
     start: int
     end: int  # the word after its last
-    pieces: list[ScoredArgument] = field(default_factory=list)  # none where it is one phrase
+    pieces: list[ScoredArgument] = field(default_factory=list)  # empty for a single phrase
 
     @property
     def place(self) -> tuple[int, int]:
         return self.start, self.end
 
     def equals(self, gold: ScoredArgument) -> bool:
-        """Whether it counts as right, its extent being right: the label and every piece."""
+        """Whether it is correct, given that its extent is: label and every piece."""
         mine, theirs = ([piece.place for piece in argument.pieces] for argument in (self, gold))
         return self.label == gold.label and sorted(mine) == sorted(set(theirs))
 
 
 def arguments(spans: Iterable[Span]) -> list[ScoredArgument]:
-    """The arguments of a predicate whose phrases are `spans`, by start and the outer one first.
+    """The arguments of a predicate whose phrases are `spans`, by start, outer phrases first.
 
-    C-X continues the X before it that began last; without one it is an X. R-X stands for itself. Phrases of one extent
-    count once, the innermost. A phrase with others inside is taken to consist of them, as the scorer takes it.
+    C-X continues the X before it that began last; without one it is an X. R-X is a separate role. Of phrases with the
+    same extent, only the innermost counts. A phrase with others inside consists of them, as in the official scorer.
     """
     phrases: dict[tuple[int, int], ScoredArgument] = {}
     around: list[ScoredArgument] = []
@@ -74,12 +74,12 @@ def arguments(spans: Iterable[Span]) -> list[ScoredArgument]:
 class SrlMetric(F1Metric):
     """Arguments of all predicates together, V left out.
 
-    An example is a proposition, a predicate with its arguments; those of one document are a cluster, or those of one
-    sentence where documents are not known.
+    An example is a proposition, a predicate with its arguments; the propositions of a document are a cluster, or of a
+    sentence if documents are not known.
     """
 
     def update(self, predictions: Sequence[dict[str, Any]], rows: Sequence[Row]) -> None:
-        """Answers of `SrlHead.decode`, one a row, and rows with "predicates", "tags" and perhaps "inner"."""
+        """Answers of `SrlHead.decode`, one per row, and rows with "predicates", "tags" and perhaps "inner"."""
         from elmo_bench.text import tags
 
         for answer, row in self.tally.pairs(predictions, rows):
@@ -110,9 +110,9 @@ class SrlMetric(F1Metric):
 def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     """The metric of two files in CoNLL-2012 columns, of the same sentences.
 
-    As in srl-eval.pl, a predicate that only the gold file has, or whose lemma differs, has all its arguments missed;
-    one that only the predictions have is not counted at all. If `predict` has marked the predictions as those of verbs,
-    the other predicates of the gold file are left out. A notice counts these, and those with another lemma.
+    As in srl-eval.pl, if a predicate occurs only in the gold file, or its lemma differs, all its arguments are missed;
+    a predicate that occurs only in the predictions is not counted. If `predict` has marked the predictions as verbs
+    only, the other predicates of the gold file are left out. Notices count these, and predicates with another lemma.
     """
     from elmo_bench.text.columns import side_by_side
     from elmo_bench.text.conll2012 import ONLY_VERBS

@@ -29,33 +29,31 @@ from tasks.srl.metric import VERB
 if TYPE_CHECKING:
     from datasets import DatasetDict
 
-MOST = 0.9  # the share of known roles below which a line says so
+MOST = 0.9  # a smaller share of known roles is reported
 SCHEME = "iob2"
-LISTED = 10  # the most places that a message lists
+LISTED = 10  # maximum number of places in a message
 
 
 @dataclass(eq=False)
 class SrlReader(TextReader):
     """A row is {"tokens": [str], "predicates": [int], "tags": [[str]], "sentence": int, "document": str}.
 
-    Where a split has arguments inside others, these stand in "inner", as tags of the same form.
-
     These are words, predicates, IOB2 tags for each predicate, the number of the sentence in its split, and the name of
-    its document, unless the whole split is one.
+    its document, unless the split is a single document. If a split has arguments inside others, "inner" has them, as
+    tags of the same form.
 
     In a data set, each row has one predicate: a sentence gives as many rows as it has predicates. A row of raw text has
-    all the predicates that are asked for. `collate` makes one line of the batch per predicate, and the biLM reads each
-    sentence once.
+    all requested predicates. `collate` makes a line of the batch per predicate, but the biLM reads each sentence once.
 
-    Vocabularies, all from the training split: "words", those that occur at least `min_count` times; "labels", both tags
-    of every role. A role that occurs only in dev or test counts as O in the loss, and as missed in the metric.
+    Vocabularies, all from the training split: "words" that occur at least `min_count` times; "labels", both tags of
+    every role. A role that occurs only in dev or test counts as O in the loss, and as missed in the metric.
 
     Args:
         data: {train, dev, test}, each a file, a folder, a list or several of these, see `conll2012.find_files`; below
             {folder} if given. Also `predicates`: "all", or "verbs" for those tagged VB*; and `every`: n trains on every
             n-th sentence only (1: on all).
         lower: look words up in lower case.
-        min_count: how often a word must occur to be in the vocabulary.
+        min_count: minimum count of a word in the vocabulary.
         longest: training sentences with more words are left out.
     """
 
@@ -74,7 +72,7 @@ class SrlReader(TextReader):
     def load(self, part: Part = WHOLE) -> DatasetDict:
         """Reads all splits and makes the vocabularies.
 
-        A part of the training data is drawn from its sentences, each with all its predicates: they share their words.
+        A part of the training data is drawn from its sentences, each with all its predicates, which share its words.
         """
         check_keys(self.data, "every", "predicates", places=FILES)
         splits = {split: with_documents(self._rows(split)) for split in SPLITS}
@@ -93,16 +91,16 @@ class SrlReader(TextReader):
         for split in ("dev", "test"):
             found = [tag for row in splits[split] for tag in row["tags"][0] if tag[:1] == "B" and tag[2:] != "V"]
             if not found:
-                message = f"the {split} data contain no argument, so that nothing can be scored"
+                message = f"the {split} data contain no argument, so nothing can be scored"
                 raise UserError(message, self.data[split])
             mend = "are the roles written alike, ARG0 or A0, in both?"
             warn_unknown(found, self.vocabularies["labels"], split, "roles", mend, MOST)
         return tables(splits)
 
     def _rows(self, split: str) -> list[Row]:
-        """The rows of a split; prints how many arguments lie inside others, if any.
+        """The rows of a split; prints the number of arguments inside others, if any.
 
-        A word has one label, so that the model learns the outer argument alone; the metric counts both.
+        A word has one label, so the model learns only the outer argument; the metric counts both.
         """
         rows: list[Row] = []
         places: list[str] = []  # of arguments inside others
@@ -130,14 +128,14 @@ class SrlReader(TextReader):
         return rows
 
     def _chosen(self, sentence: ConllSentence, found: Sequence[Predicate], unknown: bool = False) -> list[Predicate]:
-        """The predicates that count: all, or the verbs; with `unknown` also words without a part of speech."""
+        """The selected predicates: all, or the verbs; with `unknown` also words without a part of speech."""
         pos = sentence.pos
         kinds = [pos[each.index] for each in found]
         counted = (self.chosen == "all" or kind.startswith(VERB) or (unknown and kind == "-") for kind in kinds)
         return list(compress(found, counted))
 
     def collate(self, rows: Sequence[Row]) -> Batch:
-        """Text field "tokens" with B lines, one per predicate; a row without predicates gives one line without a mark.
+        """Text field "tokens" with B lines, one per predicate; a row without predicates gives one line without a flag.
 
         Labels: "predicates" (B, T) int64, 1 at the predicate; if all rows have tags, "tags" (B, T) int64, 0 (O) at
         padding.
@@ -157,7 +155,7 @@ class SrlReader(TextReader):
         """A row from {"tokens": [...], "predicates": [...]} or {"text": "...", "predicates": [...]}.
 
         Predicates are word numbers from 0. Optional: "lemmas", one for each predicate, which the official scorer
-        compares. Further keys are left alone.
+        compares. Further keys are ignored.
         """
         row = sentence_of(raw)
         predicates, last = _numbers(raw.get("predicates"), row["tokens"]), len(row["tokens"]) - 1
@@ -175,8 +173,8 @@ class SrlReader(TextReader):
     def from_file(self, path: str) -> list[Row]:
         """A row without tags for each sentence, with its predicates: as in training, all or the verbs.
 
-        In a file without any arguments these are the words with a frame, or with a lemma if no word has a frame. A
-        predicate without a part of speech ("-") may be a verb. One line says how many are left out, if any.
+        In a file without arguments these are the words with a frame, or with a lemma if no word has a frame. A
+        predicate without a part of speech ("-") may be a verb. A notice counts omitted predicates.
         """
         documents = list(conll2012.read_documents(path))
         pairs = [(document, sentence) for document in documents for sentence in document.sentences]
@@ -202,7 +200,7 @@ class SrlReader(TextReader):
         return {"frames": [{"predicate": place, "arguments": []} for place in row["predicates"]]}
 
     def official(self, predictions: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> str:
-        """A CoNLL-2012 file with the arguments. A predicate without a lemma has its word as lemma, and 01 as frame."""
+        """A CoNLL-2012 file with the arguments. The default lemma of a predicate is its word, the default frame 01."""
         lines: list[str] = [ONLY_VERBS] if self.chosen == "verbs" and rows else []
         before = None
         for prediction, row in zip(predictions, rows, strict=True):
@@ -224,7 +222,7 @@ class SrlReader(TextReader):
 
 
 def _numbers(predicates: Any, words: Sequence[str]) -> Any:
-    """The numbers of predicates that are named by their words, in a list or in a text with commas; else as they are."""
+    """The numbers of predicates named by their words, in a list or in a text with commas; numbers stay unchanged."""
     named = predicates.replace(",", " ").split() if isinstance(predicates, str) else predicates
     if not isinstance(named, list):
         return named

@@ -1,4 +1,4 @@
-"""Makes the files of the open data of SST-5 (a tree a line) of a public copy of the treebank."""
+"""Makes the open data of SST-5 (one tree per line) from a public copy of the treebank."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from elmo_bench.system.storage.files import open_text
 
-TRAIN = 8544  # trees of the official training split; in this copy those of dev follow them
+TRAIN = 8544  # trees of the official training split; in this copy, dev follows them
 
 
 def trees(sources: Mapping[str, Path]) -> dict[str, str]:

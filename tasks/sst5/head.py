@@ -32,7 +32,7 @@ class Sst5Head(nn.Module):
     """x -> ReLU -> biLSTM -> h; [h ; biLSTM(ELMo)] -> biattention -> integrating biLSTM -> four pools -> classifier.
 
     The text attends to itself, so both sides of the network's biattention are the same. ELMo at the output enters
-    through a second biLSTM before the biattention, or with `output_elmo="raw"` as it is, beside what is pooled.
+    through a second biLSTM before the biattention, or with `output_elmo="raw"` unchanged, just before the pooling.
 
     Args:
         input_size: D of `Embedded.x`.

@@ -14,11 +14,11 @@ class Sst5Metric(Accuracy):
 
 
 def score(gold: Path | str, predictions: Path | str, data: Mapping[str, Any] | None = None) -> dict[str, float]:
-    """The metric of two files with one label a line, as number or name; "-" is no gold label, and the line left out.
+    """The metric of two files with one label per line, as number or name; lines with "-" as gold label are left out.
 
-    The files may also be trees, or tables that the reader reads.
+    The files may also contain trees, or be tables for the reader.
     """
-    from elmo_bench.text.source import DataSource  # a report needs no reader
+    from elmo_bench.text.source import DataSource  # imported here because a report needs no reader
 
     from .trees import labels, read_trees
 

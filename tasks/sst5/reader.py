@@ -41,11 +41,11 @@ class Sst5Reader(TextReader):
         data: the files of trees {train, dev, test}, below {folder} if given, or without a folder a data set of the hub
             {hub, configuration, revision}, with the trees in a column "ptb_tree". {train_sentences: n} trains on the
             first n.
-        phrases: what to train on: "long" phrases of `long` or more words, "all" phrases, or "sentences". Of a table of
-            sentences without trees, all are used.
-        long: the least number of words of a long phrase.
+        phrases: the training examples: "long" phrases of `long` or more words, "all" phrases, or "sentences". From a
+            table of sentences without trees, all are used.
+        long: minimum number of words in a long phrase.
         lower: look words up in lower case.
-        min_count: how often a word must occur to be in the vocabulary.
+        min_count: minimum count of a word in the vocabulary.
         unescape: write brackets and quotes as in plain text, not as in the Penn Treebank.
     """
 
@@ -68,7 +68,7 @@ class Sst5Reader(TextReader):
     def load(self, part: Part = WHOLE) -> DatasetDict:
         """Reads all splits and makes the vocabulary.
 
-        A part of the training data is drawn from its sentences, each with all its phrases: they share their words.
+        A part of the training data is drawn from its sentences, each with all its phrases, which share its words.
         """
         found = self.source.load()
         trees = {split: list(self._trees(opened)) for split, opened in found.items()}
@@ -84,14 +84,14 @@ class Sst5Reader(TextReader):
         return tables(splits)
 
     def _phrases(self, tree: Tree, phrases: str) -> list[int]:
-        """The nodes of a tree that are trained on."""
+        """The nodes of a tree used for training."""
         if phrases == "sentences":
             return [-1]
         least = self.long if phrases == "long" else 1
         return [i for i, node in enumerate(tree.nodes) if node.end - node.start >= least]
 
     def _trees(self, source: Table | Path, labelled: bool = True) -> Iterator[Tree]:
-        """The trees of a file, or of a table; not `labelled`: whatever the labels of its sentences."""
+        """The trees of a file, or of a table; if not `labelled`, its labels are ignored."""
         for number, tree in read_trees(source) if isinstance(source, Path) else self._parsed(source, labelled):
             for node in tree.nodes:
                 if node.label not in LABELS:
@@ -101,7 +101,7 @@ class Sst5Reader(TextReader):
             yield tree._replace(words=[self._plain(word) for word in tree.words])
 
     def _parsed(self, table: Table, labelled: bool) -> Iterator[tuple[int, Tree]]:
-        """The trees of a table with the numbers of their rows; of a file with `text` and `label`, without phrases."""
+        """The trees of a table with their row numbers; from columns `text` and `label`, without phrases."""
         if _is_of_sentences(table, labelled):
             found = labels(self.source.data).of_table(table) if labelled else repeat(LABELS[0])
             for row, (label, text) in enumerate(zip(found, table.texts("text"), strict=False)):
@@ -119,7 +119,7 @@ class Sst5Reader(TextReader):
                 raise table.fault(row, f"{TREE} is no tree ({error})") from None
 
     def _tokenized(self, text: str) -> list[str]:
-        """As in the treebank, perhaps with its escapes."""
+        """The words as in the treebank, perhaps with its escapes."""
         return tokenize(" ".join(map(self._plain, text.split())))
 
     def _plain(self, word: str) -> str:
@@ -148,7 +148,7 @@ class Sst5Reader(TextReader):
         return with_inputs([{"tokens": tree.words} for tree in self._trees(opened, labelled=False)], opened)
 
     def official(self, predictions: Sequence[int], rows: Sequence[Row]) -> str:
-        """A label a line."""
+        """One label per line."""
         return "".join(f"{label}\n" for label in predictions)
 
 
@@ -158,7 +158,7 @@ def tokenize(text: str) -> list[str]:
 
 
 def _is_of_sentences(table: Table | Path, labelled: bool = True) -> bool:
-    """Whether it is a file of sentences, with their labels if `labelled`, without trees."""
+    """Whether it is a file of sentences without trees, with labels if `labelled`."""
     if isinstance(table, Path) or table.path is None:
         return False
     return {"text", *["label"] * labelled} <= {*table.rows.column_names}

@@ -17,7 +17,7 @@ from elmo_bench.text.labels import Labels
 
 LABELS = ("0", "1", "2", "3", "4")
 NAMES = ("very negative", "negative", "neutral", "positive", "very positive")
-# "(" with a label, ")", a word; not \S: a no-break space may stand inside a word
+# "(" with a label, ")", a word; not \S, because a no-break space may occur inside a word
 _PARTS = re.compile(r"\([ \t\r\n]*([^() \t\r\n]*)|(\))|([^() \t\r\n]+)").finditer
 _ESCAPED = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
             "``": '"', "''": '"', "`": "'"}  # fmt: skip
@@ -28,7 +28,7 @@ class TreeError(ValueError):
 
 
 class Node(NamedTuple):
-    """A phrase: the words from `start` to before `end`."""
+    """A phrase: the words [start, end)."""
 
     label: str
     start: int
@@ -43,7 +43,7 @@ class Tree(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, deepest: int | None = None) -> Tree:
-        """Parses one line. Raises `TreeError` with what is wrong, also of nodes nested more than `deepest` deep."""
+        """Parses one line. Raises `TreeError` if it is no tree, or nested more than `deepest` deep."""
         words: list[str] = []
         nodes: list[Node] = []
         open_nodes: list[tuple[str, int, int]] = []  # label, first word, number of nodes closed before it
@@ -60,7 +60,7 @@ class Tree(NamedTuple):
             if closed and empty:
                 raise TreeError("a node without a word")
             if not closed and (has_word or (word and not empty)):
-                raise TreeError(f"{match[0]!r} is beside other parts of its node; every word needs a node of its own")
+                raise TreeError(f"{match[0]!r} is beside other parts of its node; every word needs its own node")
             if closed:
                 nodes.append(Node(label, start, len(words)))
                 open_nodes.pop()
@@ -94,5 +94,5 @@ def unescaped(word: str) -> str:
 
 
 def labels(data: Mapping[str, Any]) -> Labels:
-    """The five labels, by the names of `task.data.labels`, too."""
+    """The five labels, with the additional names of `task.data.labels`."""
     return Labels(LABELS, NAMES, data.get("labels"))

@@ -182,7 +182,7 @@ def test_an_output_is_what_its_name_and_format_say(trained, tmp_path):
         predict(trained(task)[0], str(asked), str(answers), format)
         assert key in json.loads(answers.read_text())
     for name in ("out.jsonl.gz", "out.XZ", "out.zip"):
-        with refuses(r"the output is not packed; give a name that does not end in \."):
+        with refuses(r"the output is not compressed; give a name that does not end in \."):
             predict(trained("ner")[0], str(asked), str(tmp_path / name))
 
 
@@ -228,5 +228,5 @@ def test_a_text_is_not_all_that_some_tasks_need(trained, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"text": "a"}\n{"words": 1}')))
     with refuses("^the standard input:2: expected"):
         predict(trained("ner")[0], "-", None)
-    with refuses("one of them"):
+    with refuses("exactly one of"):
         predict(trained("ner")[0], "-", None, text="a")

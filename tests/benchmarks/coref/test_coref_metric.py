@@ -149,7 +149,7 @@ GOOD = document("(0) (1 1) (0) (1)")
     "#begin document (other); part 000\nw\t-\n\n#end document\n" | null | has no document of
     GOODGOOD           | 9    | again; the first begins at line 1
     "w -\nGOOD"        | 1    | outside any document
-    ""                 | null | holds no document
+    ""                 | null | contains no document
 """)
 def test_a_broken_file_is_refused_with_its_line(text, line, message, file):
     text = document(text[7:]) if text.startswith("COLUMN ") else text.replace("GOOD", GOOD)

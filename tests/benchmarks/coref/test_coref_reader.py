@@ -175,7 +175,7 @@ def test_genres_that_are_names_of_documents_are_refused(reader):
 def test_training_data_need_clusters(reader):
     with refuses("no cluster"):
         reader(train=column_file([("-", "nothing here", "- -")])).load()
-    with refuses("the dev data contain no cluster, so that nothing can be scored"):
+    with refuses("the dev data contain no cluster, so nothing can be scored"):
         reader(dev=column_file([("-", "nothing here", "- -")])).load()
 
 

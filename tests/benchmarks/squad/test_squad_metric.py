@@ -124,11 +124,11 @@ TWICE = '{"data": [{"paragraphs": [{"qas": [QA, QA]}]}]}'.replace("QA", '{"id": 
     gold                                 | found | words
     "{\"version\": \"1.1\", \"data\": [" | {}  | gold\.json:1: not JSON
     "{\"version\": \"1.1\"}"             | {}  | gold\.json: not the layout
-    "{\"version\": \"1.1\", \"data\": []}" | {} | gold\.json: holds no question
+    "{\"version\": \"1.1\", \"data\": []}" | {} | gold\.json: contains no question
     twice                                | {}  | gold\.json: question q7: the id occurs twice
     {"a": []}                            | {"a": "x"} | gold\.json: question a: no answer
     {"a": ["x"]}                         | ["x"] | predictions\.json: not a JSON object
-    {"a": ["x"]} | {"version": "1.1", "data": []} | predictions\.json: has the id of no question of .*gold\.json
+    {"a": ["x"]} | {"version": "1.1", "data": []} | predictions\.json: has no id of a question of .*gold\.json
     {"a": ["x"]}                         | {"a": 3} | predictions\.json: question a: the prediction is no text
 """)
 def test_bad_files_are_named(tmp_path, gold, found, words):

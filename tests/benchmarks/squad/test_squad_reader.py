@@ -256,7 +256,7 @@ def test_files_of_the_data_set_are_raw_text_too(folder):
     gold = {"title": "t", "answers": {"text": ["x"], "answer_start": [0]}}  # as rows of the data set have it
     ids = [reader.from_text(context="x", question="y", id=id, **gold) for id in (None, "1", 7, "")]
     assert json.loads(reader.official(answers[:4], ids)) == {"2": "0", "1": "1", "7": "2", "3": "3"}
-    with refuses('needs an "id" of its own'):
+    with refuses('needs a distinct "id"'):
         reader.official(answers[:2], [{"id": "a"}, {"id": "a"}])
 
 
