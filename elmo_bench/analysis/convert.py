@@ -1,7 +1,7 @@
-"""Makes the files of the open data of the studies.
+"""Makes the open data of the studies.
 
 Word senses (word, part of speech, lemma, sense key, number) of SemCor 3.0; parts of speech of UD English-EWT (CoNLL-U),
-as its repository has it.
+as in its repository.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from pathlib import Path
 
 from elmo_bench.system.storage.files import read_text
 
-SPLITS = {8: "dev", 9: "test"}  # by the last digit of a document's place, from 0; the others are train
+SPLITS = {8: "dev", 9: "test"}  # by the last digit of a document's index, from 0; the others are train
 ELEMENT = re.compile(r"<(wf|punc)([^>]*)>(.*)</\1>")
 ATTRIBUTE = re.compile(r"(\w+)=(\S+)")
 
 
 def semcor(sources: Mapping[str, Path]) -> dict[str, str]:
-    """Of ten documents with all senses, in the order of their names, the ninth is dev and the tenth test.
+    """Of every ten documents with all senses, in the order of their names, the ninth is dev and the tenth test.
 
-    The documents of which only the verbs have senses are all in train.
+    Documents with senses of verbs only are all in train.
 
     Args:
         sources: `semcor`, the folder of the repository.
@@ -47,7 +47,7 @@ def _document(path: Path) -> Iterator[str]:
 
 
 def _rows(element: re.Match[str]) -> Iterator[list[str]]:
-    """A row for each word of an expression; those after the first have "=" for what the expression has once."""
+    """A row for each word of an expression; rows after the first have "=" for the expression's columns."""
     name, attributes, text = element.groups()
     given = dict(ATTRIBUTE.findall(attributes))
     lemma, number = given.get("lemma", "-"), given.get("wnsn", "0")
@@ -60,7 +60,7 @@ def _rows(element: re.Match[str]) -> Iterator[list[str]]:
 
 
 def ewt(sources: Mapping[str, Path]) -> dict[str, str]:
-    """The official splits. Train, too large for some copies of the repository, is joined from its documents.
+    """The official splits. Train, too large a file for some copies of the repository, is joined from its documents.
 
     Args:
         sources: `ud`, the folder of the repository.

@@ -1,7 +1,7 @@
 """The paper's Table 4: the exact nearest neighbours of words in their sentences among all words of a corpus, by layer.
 
-The corpus is read once for all queries, from the cache of layers where that is given. Layer 0 does not depend on the
-context: there each distinct word counts once, at its first occurrence.
+The corpus is read once for all queries, from the cache of layers if there is one. Layer 0 does not depend on context:
+there each distinct word counts once, at its first occurrence.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ SHOWN, CONTEXT = 4, 3  # neighbours in a cell, and words on each side of one
 
 
 def corpus(settings: NeighboursConfig) -> list[list[str]]:
-    """The sentences of the text that have words, up to `settings.tokens` tokens; a text without words is refused."""
+    """The non-empty sentences of the text, up to `settings.tokens` tokens; a text without words is refused."""
     if settings.text is None:
-        raise UserError("no text: give text=FILE, and format=columns if it has a word a line")
+        raise UserError("no text: give text=FILE, and format=columns if it has one word per line")
     path, sentences, tokens = Path(settings.text), [], 0
     if settings.format == "columns":
         listed = (block.column(settings.column) for block in read_blocks(path, comment="# "))
@@ -47,7 +47,7 @@ def corpus(settings: NeighboursConfig) -> list[list[str]]:
             break
         sentences.append(sentence)
     if not sentences:
-        raise UserError("holds no words", settings.text)
+        raise UserError("contains no words", settings.text)
     return sentences
 
 
@@ -56,7 +56,7 @@ def measure(study: Study[NeighboursConfig], queries: Sequence[dict[str, str]] | 
     queries = study.settings.queries if queries is None else queries
     if not isinstance(queries, list) or not queries:
         raise UserError("no queries: give word=WORD and sentence='TOKEN TOKEN ...'")
-    placed = [place(query) for query in queries]  # before anything is computed
+    placed = [place(query) for query in queries]  # checks them before anything is computed
     (source,) = study.open(cached=True).values()
     sentences = corpus(study.settings)
     found = search(source, sentences, placed, study.settings.number)
@@ -90,7 +90,7 @@ def _cells(corpus: Sequence[list[str]], query: Query, found: list[list[Neighbour
 
 
 def _in_context(sentence: Sequence[str], token: int, width: int) -> str:
-    """A word in brackets with the words around it; alone, without brackets, if none are wanted."""
+    """A word in brackets with the words around it; alone, without brackets, if no context is wanted."""
     if not width:
         return sentence[token]
     before, after = sentence[max(0, token - width) : token], sentence[token + 1 : token + 1 + width]
@@ -112,7 +112,7 @@ class Query(NamedTuple):
 
 
 class Neighbour(NamedTuple):
-    """A word of the corpus: its cosine, and its place."""
+    """A word of the corpus: its cosine, and its position."""
 
     cosine: float
     sentence: int
@@ -124,7 +124,7 @@ def search(
 ) -> list[list[list[Neighbour]]]:
     """For each query and layer the nearest words, the nearest first.
 
-    The words of the query's own sentence are no neighbours if the corpus has it; in layer 0 the word itself is none.
+    Words of the query's own sentence, if it is in the corpus, are no neighbours; in layer 0, nor is the word itself.
     """
     if isinstance(source, ActivationCache):
         source.prepare([*corpus, *(query.sentence for query in queries)])

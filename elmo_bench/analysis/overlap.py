@@ -1,7 +1,6 @@
-"""How many dev and test sentences of the tasks occur in a text: what a biLM trained on it has read of them.
+"""The number of dev and test sentences of the tasks that occur in a text, such as a biLM's training text.
 
-Words are compared without regard to capitals, and without tokens that have no letter or digit, since tokenizers differ
-in quotes and dashes.
+The comparison ignores case and tokens without a letter or digit, since tokenizers differ in quotes and dashes.
 """
 
 from __future__ import annotations
@@ -38,13 +37,13 @@ Words = tuple[str, ...]
 
 
 def normalized(sentence: Iterable[str]) -> Words:
-    """The words of a sentence that are compared, in lower case."""
+    """The compared words of a sentence, in lower case."""
     return tuple(filter(None, map(_form, sentence)))
 
 
 @lru_cache(1 << 16)
 def _form(word: str) -> str:
-    """How a word is compared; empty if it is left out."""
+    """The compared form of a word; empty if it is left out."""
     return word.lower() if any(map(str.isalnum, word)) else ""
 
 
@@ -54,12 +53,12 @@ def ngrams(words: Words, n: int) -> Iterator[Words]:
 
 
 class Overlap(NamedTuple):
-    """What a text has in common with given sentences.
+    """The overlap of a text with given sentences.
 
     Attributes:
         sentences: those that occur in it as a whole.
-        ngrams: their n consecutive words that occur in one of its sentences.
-        words: how many words it has.
+        ngrams: their n-grams that occur in one of its sentences.
+        words: its number of words.
     """
 
     sentences: set[Words]
@@ -80,7 +79,7 @@ def common(text: Iterable[Iterable[str]], given: Iterable[Words], n: int) -> Ove
 
 
 def counts(given: Sequence[Words], text: Overlap, n: int) -> dict[str, int]:
-    """How many of some sentences a text has in common, as a whole and in part."""
+    """The numbers of given sentences that a text contains, as a whole and in part."""
     return {
         "sentences": sum(map(bool, given)),
         "whole in the text": sum(words in text.sentences for words in given if words),
@@ -90,10 +89,10 @@ def counts(given: Sequence[Words], text: Overlap, n: int) -> dict[str, int]:
 
 
 def write(arguments: Sequence[str]) -> tuple[StudyRecord, str]:
-    """Measures what the arguments of the command ask for, and writes its record; missing generated data are made.
+    """Measures the overlap for the arguments of the command, and writes its record; missing generated data are made.
 
     Returns:
-        the record, and the folder of results that it is in.
+        the record, and its folder of results.
     """
     run, settings = read("overlap", OverlapConfig, arguments)
     overrides = [each for each in arguments if each.partition("=")[0] not in fields(OverlapConfig)]

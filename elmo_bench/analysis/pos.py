@@ -83,7 +83,7 @@ def _score(settings: PosConfig, splits: list[Tagged], tags: str, vectors: list[T
 
 
 class Tagged(NamedTuple):
-    """The sentences of a split, their tags by the name of the tag set, and their documents, where these are known."""
+    """The sentences of a split, their tags by the name of the tag set, and their documents if these are known."""
 
     sentences: list[list[str]]
     tags: dict[str, list[list[str]]]
@@ -120,7 +120,7 @@ def _words_alone(block: Block, column: int) -> Block:
 
 
 class Split(NamedTuple):
-    """The words of a split: vectors (N, W) float16, and numbers of tags (N,), -1 for a tag that is not in train."""
+    """The words of a split: vectors (N, W) float16, and tag ids (N,), -1 for a tag that is not in train."""
 
     x: Tensor
     y: Tensor
@@ -133,19 +133,19 @@ def layer(source: Any, sentences: Sequence[list[str]], number: int) -> Tensor:
 
 
 def numbered(splits: Sequence[Sequence[Sequence[str]]]) -> tuple[list[Tensor], int]:
-    """The tags of all splits as numbers, -1 for a tag that is not in train; and how many tags train has."""
+    """The tags of all splits as ids, -1 for a tag that is not in train, and the number of tags in train."""
     known = {tag: i for i, tag in enumerate(sorted({tag for tags in splits[0] for tag in tags}))}
     return [torch.tensor([known.get(tag, -1) for tags in each for tag in tags]) for each in splits], len(known)
 
 
 def classifier(split: Split, dev: Split, tags: int, settings: PosConfig, seed: int) -> Callable[[Tensor], Tensor]:
-    """The classifier of the epoch that is best on dev, as a function (N, W) -> (N,)."""
+    """The classifier of the best epoch on dev, as a function (N, W) -> (N,)."""
     torch.manual_seed(seed)
     parts, number = split.x.split(ROWS), len(split.x)
     mean = torch.stack([part.double().sum(dim=0) for part in parts]).sum(dim=0) / number
     squares = torch.stack([(part.double() - mean).square().sum(dim=0) for part in parts]).sum(dim=0)
     deviation = (squares / number).sqrt()
-    mean, deviation = mean.float(), torch.where(deviation < 1e-4, 1.0, deviation).float()  # 1: it does not vary
+    mean, deviation = mean.float(), torch.where(deviation < 1e-4, 1.0, deviation).float()  # 1 for a constant
     model = nn.Linear(split.x.shape[1], tags)
     optimizer = torch.optim.Adam(model.parameters(), lr=settings.lr)
     best, kept = -1.0, model.state_dict()

@@ -1,7 +1,7 @@
-"""The settings of Tables 4 to 6: files conf/analysis/<name>.yaml, and <name>/<scale>.yaml with what differs at a scale.
+"""The settings of Tables 4 to 6: files conf/analysis/<name>.yaml, and <name>/<scale>.yaml for changes at a scale.
 
-Arguments that name a key of the file change it; all others are overrides of a run's configuration, of which the scale,
-the biLM and the folders count.
+Arguments that name a key of the file change it; all others are overrides of a run's configuration, of which only the
+scale, the biLM and the folders matter.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from elmo_bench.system.storage import limits, yaml_text
 
 
 class StudyConfig(Keys):
-    """What all studies share."""
+    """The settings that all studies share."""
 
     version: PositiveInt = 1
     """of the computation: raised when a change alters results"""
     paper: Aside[Any] = None
     """the paper's figures: {QUANTITY: {ROW: FIGURE}}"""
     findings: Aside[Any] = []
-    """of the paper, that it decides (`configuration/pages.py`)"""
+    """findings of the paper that it tests (`configuration/pages.py`)"""
     download: Aside[Text | None] = None
     """where to get the data; shown in messages"""
     licence: Aside[Text | None] = None
-    """of the data; shown in messages"""
+    """licence of the data; shown in messages"""
 
 
 class NeighboursConfig(StudyConfig):
@@ -43,7 +43,7 @@ class NeighboursConfig(StudyConfig):
     text: Counted[Text | None] = None
     """the corpus"""
     format: Literal["text", "columns"] = "text"
-    """text: a sentence a line; columns: a word a line"""
+    """text: one sentence per line; columns: one word per line"""
     column: NonNegativeInt = 0
     """of the words, from 0"""
     tokens: PositiveInt | None = None
@@ -60,7 +60,7 @@ class WsdConfig(StudyConfig):
     format: Literal["columns", "xml", "mini"]
     """columns: word, POS, lemma, keys, sense numbers; xml: Raganato et al.; mini: generated"""
     train: Counted[Text | None] = None
-    """sentences with senses, whose means are taken"""
+    """sentences with senses, for the means"""
     test: Counted[Text | None] = None
     """sentences to disambiguate"""
     train_senses: Counted[Text | None] = None
@@ -115,14 +115,14 @@ class PosConfig(StudyConfig):
 
 
 class OverlapConfig(StudyConfig):
-    """What a text, such as that of a biLM, has in common with the tasks' dev and test sentences."""
+    """The overlap of a text, such as a biLM's training text, with the tasks' dev and test sentences."""
 
     task: Text = "all"
-    """whose dev and test: a file in conf/task/, or all"""
+    """task with the dev and test sentences: a file in conf/task/, or all"""
     text: Any
-    """files, folders or patterns, one tokenized sentence a line"""
+    """files, folders or patterns, with one tokenized sentence per line"""
     words: PositiveInt = 13
-    """how many running words count as common"""
+    """number of consecutive words that count as overlap"""
 
 
 T = TypeVar("T", bound=StudyConfig)
@@ -149,7 +149,7 @@ def read(name: str, cls: type[T], arguments: Sequence[str]) -> tuple[RunConfig, 
 
 
 def files(settings: StudyConfig) -> dict[str, Path]:
-    """The files that the settings name, by their keys."""
+    """The files named by the settings, by their keys."""
     named = {name: getattr(settings, name) for name, field in fields(type(settings)).items() if field.json_schema_extra}
     return {name: Path(path) for name, path in named.items() if path is not None}
 

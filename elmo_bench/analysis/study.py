@@ -1,6 +1,7 @@
-"""What Tables 4 to 6 share: the check of files, opened layers, scores of layers, and the record, which is the table.
+"""The shared parts of Tables 4 to 6: the check of files, opened layers, scores of layers, and the record, which is the
+table.
 
-A record (`records/studies.py`) has besides its numbers the sha256 of data and biLMs, time, machine and commit.
+Besides its numbers, a record (`records/studies.py`) has the sha256 of data and biLMs, time, machine and commit.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Study(Generic[T]):
 
     @classmethod
     def of(cls, name: str, config: type[T], arguments: Sequence[str]) -> Study[T]:
-        """From the arguments of a command; generated files are made, and all others that are missing are named."""
+        """From the arguments of a command; missing generated files are made, and all other missing files are named."""
         run, settings = pages_of_studies.read(name, config, arguments)
         blocks = ("scale", "data_root", "models_root", "cache_root", "results_root")
         overrides = [each for each in arguments if re.split("[.=]", each, maxsplit=1)[0] in blocks]
@@ -81,11 +82,11 @@ class Study(Generic[T]):
 
     @cached_property
     def vectors(self) -> tuple[VectorSetConfig | None, VectorFiles | None]:
-        """The static word vectors that the settings name, and their files if they are here; None if none are named."""
+        """The static word vectors named by the settings, and their files if they exist; None if none are named."""
         if (name := getattr(self.settings, "vectors", None)) is None:
             return None, None
         if not (chosen := composing.run_config([f"vectors={name}"]).vectors.chosen):
-            raise UserError(f"vectors={name}: names no table of word vectors, as vectors=glove.6B.50d does")
+            raise UserError(f"vectors={name}: is no table of word vectors, as vectors=glove.6B.50d is")
         return chosen[0], locate(chosen[0], self.run.vectors_root)
 
     @cached_property
@@ -96,7 +97,7 @@ class Study(Generic[T]):
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """All that the result depends on; files by the sha256 of their unpacked content."""
+        """Everything that the result depends on; files by the sha256 of their unpacked content."""
         memory, named = Path(self.run.cache_root) / MEMORY, files(self.settings)
         if table := self.vectors[1]:
             named["vectors"] = table.vectors
@@ -106,13 +107,13 @@ class Study(Generic[T]):
         return own | {"bilms": list(self.bilms.values())}
 
     def record(self, table: int, what: str, note: str, cells: list[StudyCell]) -> StudyRecord:
-        """What was measured, as it is shown; `write` adds what the result depends on."""
+        """The measurements in the form of the table; `write` adds the settings that the result depends on."""
         return StudyRecord(self.run.scale.name, self.name, what, note.strip(), cells, self.run.bilm.name, table)
 
     def by_layer(self, name: str, quantity: str, scores: Sequence[Score], layers: bool = True) -> list[StudyCell]:
-        """The scores of all layers of a source; of the biLM itself also the top layer's minus layer 1's."""
+        """The scores of all layers of a source; for the biLM itself also the top layer's minus layer 1's."""
         figures = (self.settings.paper or {}).get(quantity, {})
-        # Only a biLM's layers compare with the paper's, layer by layer.
+        # Only a biLM's layers are comparable with the paper's, layer by layer.
         ours = name == self.run.bilm.name and isinstance(self.run.bilm, BilmConfig)
         if not layers:
             return [score.cell(name, quantity, paper=figures.get(name)) for score in scores]
@@ -133,7 +134,7 @@ class Study(Generic[T]):
             return None
 
     def write(self, measured: StudyRecord) -> StudyRecord:
-        """Writes and returns the record of what was measured."""
+        """Writes and returns the record of the measurements."""
         sha256 = {name: bilm["sha256"] for name, bilm in self.bilms.items()}
         seconds = round(time.monotonic() - self.started, 1)
         about = {"sha256": sha256, "seconds": seconds, **machine.peaks("cpu"), **machine.circumstances("cpu")}
@@ -147,11 +148,11 @@ def words_of(source: Layers, group: Sequence[list[str]]) -> Tensor:
 
 
 class Score(NamedTuple):
-    """A score with what its interval is computed from.
+    """A score with the data for its interval.
 
     Attributes:
-        arm: its values, one a seed.
-        n, clusters: the examples, and in how many independent clusters they come.
+        arm: its values, one per seed.
+        n, clusters: the numbers of examples and of independent clusters.
     """
 
     arm: Arm
@@ -160,13 +161,13 @@ class Score(NamedTuple):
 
     @classmethod
     def of(cls, seeds: Sequence[AdditiveMetric], key: str) -> Score:
-        """One of the numbers of a metric, of each seed; the last of its statistics counts the examples."""
+        """One of the numbers of a metric, for each seed; the last of its statistics counts the examples."""
         known = [Evidence(metric.items(), metric.from_totals, key) for metric in seeds]
         table = known[0].table
         return cls(Arm.of([each.value for each in known], known), int(table[:, -1].sum()), len(table))
 
     def cell(self, source: str, quantity: str, less: Score | None = None, **about: Any) -> StudyCell:
-        """The score, or how much it is above another on the same examples, with its interval."""
+        """The score, or its difference from another on the same examples, with its interval."""
         arms = [self.arm, *([less.arm.scaled(-1)] if less else [])]
         (value, _), found = total(arms), spread(*arms)
         low, high = found.around(value) if found else (None, None)
@@ -175,5 +176,5 @@ class Score(NamedTuple):
 
 
 def cluster_kind(documents: Iterable[str | None]) -> str:
-    """What the clusters of an interval are."""
+    """The kind of clusters of an interval."""
     return "sentences" if None in documents else "documents"

@@ -1,19 +1,19 @@
 """The paper's Table 5: word senses by the nearest sense mean (section 5.3), and their official score.
 
-The vectors of all occurrences of a sense are averaged, layer by layer. A word of the test gets the sense whose mean is
-nearest by cosine, among the senses of its lemma and part of speech; a word that the training text lacks gets its first
-sense. An expression of several words has the mean of their vectors.
+The vectors of all occurrences of a sense are averaged, layer by layer. A test word gets the sense whose mean is nearest
+by cosine, among the senses of its lemma and part of speech; a word that the training text lacks gets its first sense.
+An expression of several words has the mean of their vectors.
 
 Text with senses has one of three formats.
 
 Columns: word, part of speech, lemma, sense keys (joined by ";"; "-": none), sense numbers of WordNet. A multiword
-expression has a row for each of its words; the rows after its first hold "=". A line "# ..." is a comment, and
+expression has a row for each of its words; the rows after its first have "=". A line "# ..." is a comment, and
 "# doc = ..." begins a document.
 
 XML (Raganato et al. 2017): `wf` and `instance` elements in `sentence` elements, those of a document in a `text`
 element, and a gold key file, an instance's id and keys in each line.
 
-Generated: a sentence a line, and the list of senses that the mini scale writes.
+Generated: one sentence per line, and the list of senses that the mini scale writes.
 """
 
 from __future__ import annotations
@@ -47,25 +47,25 @@ NOTE = (
     "by cosine, or its first sense if these lack the word. 95 % intervals over the {clusters} of test. {scale}"
 )
 FIRST = "first sense"
-LOW_COVERAGE = 0.1  # the share of the words from which on an inventory is taken to be meant for a text
-AT_ONCE = 2048  # sentences given to the source of layers at once: bounds the memory
-TIE = 1e-5  # cosines no further apart are equal: layer 0 gives a form the same vector in every sentence
+LOW_COVERAGE = 0.1  # an inventory that covers a smaller share of the words is not meant for the text
+AT_ONCE = 2048  # sentences given to the source of layers at once, to limit memory
+TIE = 1e-5  # cosines this close are equal: in layer 0 a word form has the same vector in every sentence
 NONE, INSIDE = "-", "="
-POS = {"N": "n", "V": "v", "J": "a", "A": "a", "R": "r"}  # by the first letter of tags of PTB and UD; ADV is apart
+POS = {"N": "n", "V": "v", "J": "a", "A": "a", "R": "r"}  # by the first letter of tags of PTB and UD, except ADV
 TYPES = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}  # of a sense key; 5 is a satellite adjective
 
 Word = tuple[str, str]  # lemma and part of speech
 
 
 class Instance(NamedTuple):
-    """A word, or an expression of several, whose sense is to be found.
+    """A word, or an expression of several words, to disambiguate.
 
     Attributes:
         start, end: of its words in the sentence.
         word: lemma and part of speech (n, v, a, r), whose senses are the candidates.
-        keys: the right senses; one of them is enough.
-        numbers: of these senses in WordNet, 1 for the first; empty where the file has none.
-        line: of the file that gives the senses.
+        keys: the correct senses; one of them is enough.
+        numbers: of these senses in WordNet, 1 for the first; empty if the file has none.
+        line: of the file with the senses.
     """
 
     start: int
@@ -77,7 +77,7 @@ class Instance(NamedTuple):
 
 
 class SenseSentence(NamedTuple):
-    """Words, those of them that have a sense, and the document that they stand in, where that is known."""
+    """The words of a sentence, its instances with a sense, and its document if known."""
 
     words: list[str]
     instances: list[Instance]
@@ -112,12 +112,12 @@ def load(settings: WsdConfig, split: str) -> list[SenseSentence]:
     read = {"columns": read_columns, "xml": read_xml, "mini": read_mini}[settings.format]
     found = list(islice(read(*map(Path, named)), settings.sentences))
     if not any(sentence.instances for sentence in found):
-        raise UserError("holds no word with a sense", named[0])
+        raise UserError("contains no word with a sense", named[0])
     return found
 
 
 def _first(settings: WsdConfig, train: list[SenseSentence], test: list[SenseSentence]) -> dict[Word, str]:
-    """The first senses: of the inventory, whose keys are then required, or of the training text."""
+    """The first senses: from the inventory, which must then have all keys, or from the training text."""
     if settings.inventory is None:
         return first_senses(train)
     path = Path(settings.inventory)
@@ -131,7 +131,7 @@ def _first(settings: WsdConfig, train: list[SenseSentence], test: list[SenseSent
     keys = (key.split("%", 1) for key, number in numbers.items() if number == 1)
     first = {(lemma, TYPES.get(sense[:1], sense[:1])): f"{lemma}%{sense}" for lemma, sense in keys}
     words = [instance.word for sentence in test for instance in sentence.instances]
-    mend = "is it index.sense of the WordNet that the keys are of, the first sense numbered 1?"
+    mend = "is it index.sense of the WordNet version of the keys, with the first sense numbered 1?"
     known = sum(word in first for word in words)
     print(coverage(path, known, len(words), "first senses of the words of test", LOW_COVERAGE, mend), file=sys.stderr)
     return first
@@ -146,7 +146,7 @@ class SenseF1(AdditiveMetric):
     statistics = ("right", "attempted", "total")
 
     def add(self, answer: str | None, gold: Sequence[str], cluster: str | int) -> None:
-        """Counts an answer, or none; any of the gold keys is right."""
+        """Counts an answer, or a missing one; any of the gold keys is correct."""
         self.tally.add(answer in gold, answer is not None, 1, cluster=cluster)
 
     @staticmethod
@@ -174,7 +174,7 @@ class Means(NamedTuple):
 
 
 def occurrences(source: Any, sentences: Sequence[SenseSentence], what: str) -> Iterator[tuple[int, Instance, Tensor]]:
-    """The number of its sentence, and the vectors (L, W), of every instance; numbers rounded to float16."""
+    """For every instance, the number of its sentence, and its vectors (L, W), rounded to float16."""
     chosen = [i for i, sentence in enumerate(sentences) if sentence.instances]
     groups = [chosen[at : at + AT_ONCE] for at in range(0, len(chosen), AT_ONCE)]
     for group in tracked(groups, what):
@@ -198,12 +198,12 @@ def means(source: Any, sentences: Sequence[SenseSentence]) -> Means:
 
 
 def nearest(known: Means, word: Word, vectors: Tensor) -> list[str] | None:
-    """The nearest sense to (L, W) vectors in each layer, of equal ones the most frequent; None for an unknown word."""
+    """The nearest sense to (L, W) vectors in each layer, among equals the most frequent; None for an unknown word."""
     if not (senses := known.rows.get(word)):
         return None
     near = torch.einsum("slw,lw->ls", known.vectors[[*senses.values()]], vectors)  # (L, senses)
     equal = near >= near.max(dim=1, keepdim=True).values - TIE * vectors.norm(dim=1, keepdim=True)
-    return [[*senses][i] for i in equal.int().argmax(dim=1).tolist()]  # the first that is near enough
+    return [[*senses][i] for i in equal.int().argmax(dim=1).tolist()]  # the first among the nearest
 
 
 def disambiguate(
@@ -231,7 +231,7 @@ def first_sense(test: Sequence[SenseSentence], first: Mapping[Word, str]) -> Sen
 
 
 def part_of_speech(tag: str) -> str:
-    """n, v, a or r of a tag of the Penn Treebank or of Universal Dependencies."""
+    """n, v, a or r for a tag of the Penn Treebank or of Universal Dependencies."""
     return "r" if tag == "ADV" else POS.get(tag[:1], tag)
 
 
@@ -239,7 +239,7 @@ def check_key(key: str, path: Path, line: int) -> str:
     """A sense key; refused unless it is a lemma, "%" and a sense."""
     lemma, sign, sense = key.partition("%")
     if not (lemma and sign and sense):
-        raise UserError(f"{key}: no sense key; expected one like bank%1:14:00::", path, line)
+        raise UserError(f"{key}: no sense key; expected a key like bank%1:14:00::", path, line)
     return key
 
 
@@ -271,7 +271,7 @@ def read_xml(path: Path, gold: Path) -> list[SenseSentence]:
     try:
         for number, line in numbered_lines(path):
             if "<!ENTITY" in line:
-                raise UserError("declares an entity of its own; the evaluation files have none", path, number)
+                raise UserError("declares an XML entity; the evaluation files have none", path, number)
             parser.feed(f"{line}\n")
             for event, element in parser.read_events():
                 if event == "start" and element.tag == "text":
@@ -279,7 +279,7 @@ def read_xml(path: Path, gold: Path) -> list[SenseSentence]:
                 elif event == "start" and element.tag == "sentence":
                     sentences.append(SenseSentence([], [], document))
                 elif element.tag == "sentence":
-                    element.clear()  # the tree is not needed
+                    element.clear()  # the tree is not needed any more
                 elif element.tag in ("wf", "instance"):
                     if event == "start" and (is_open or not sentences):
                         raise UserError(f"a {element.tag} element outside a sentence, or in another", path, number)
@@ -330,7 +330,7 @@ def read_keys(path: Path) -> Keys:
 
 
 def read_mini(path: Path, senses: Path) -> list[SenseSentence]:
-    """The sentences of a split of generated text, with the senses that are listed for it."""
+    """The sentences of a split of generated text, with the senses listed for it."""
     with open_text(path) as lines:
         sentences = [SenseSentence(line.split(), []) for line in lines]
     for line, text in numbered_lines(senses):
@@ -349,13 +349,13 @@ def read_mini(path: Path, senses: Path) -> list[SenseSentence]:
     return sentences
 
 
-# The inventory: which sense of a word comes first, and which sense keys there are.
+# The inventory: the first sense of each word, and all sense keys.
 
 
 def first_senses(sentences: Sequence[SenseSentence]) -> dict[Word, str]:
-    """The first sense of the words of a corpus, by its sense numbers; where it has none, the most frequent sense.
+    """The first sense of the words of a corpus, by its sense numbers; without numbers, the most frequent sense.
 
-    A word whose sense 1 does not occur has none.
+    A word whose sense 1 does not occur has no first sense.
     """
     instances = [instance for sentence in sentences for instance in sentence.instances]
     numbered = {each.word for each in instances if each.numbers}
@@ -366,7 +366,7 @@ def first_senses(sentences: Sequence[SenseSentence]) -> dict[Word, str]:
 
 
 def frequencies(sentences: Iterable[SenseSentence]) -> dict[Word, Counter[str]]:
-    """How often each word has each of its senses."""
+    """The count of each sense of each word."""
     counts: dict[Word, Counter[str]] = {}
     for instance in (instance for sentence in sentences for instance in sentence.instances):
         counts.setdefault(instance.word, Counter()).update(instance.keys)

@@ -1,6 +1,6 @@
-"""Composing configurations: Hydra composes each choice of files once, and every run of it gets a copy.
+"""Composing configurations: Hydra composes each choice of files once, and every run with this choice gets a copy.
 
-A run is checked when it is composed, and knows from then on its variant: what was typed that its files do not say.
+A run is checked when it is composed, and then has its variant: the typed settings that differ from its files.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text, yaml_text
 
-TRACEBACK = ("debug=true", "debug=false")  # of a command, and no preset of conf/debug/
+TRACEBACK = ("debug=true", "debug=false")  # for a command, not a preset of conf/debug/
 ARMS = ("baseline", "elmo")  # the two columns of the paper's Table 1
-FORMER_ARMS = {  # of earlier releases: what is typed today
+FORMER_ARMS = {  # arms of earlier releases, and what to type today
     "glove": "arm=baseline vectors=glove.6B.50d",
     "elmo+glove": "arm=elmo vectors=glove.6B.50d",
     "text": "arm=baseline vectors=text",
@@ -39,15 +39,15 @@ ROOTS = ("data_root", "models_root", "vectors_root", "cache_root", "results_root
 FILES = ("bilm.options", "bilm.weights", "bilm.like", "bilm.path", "bilm.folder", "task.words.path")
 DATA = ("task.data.root", "task.data.folder", "task.data.train", "task.data.dev", "task.data.test")
 WORDS = "task.words.path"
-# Where files lie; their content tells runs apart, by its digests in the settings.
+# Places of files; runs differ by the files' content, through its digests in the settings.
 PLACES = {*FILES, *DATA, "bilm._target_", "bilm.name", "seed"}
 
 
 def settled(cfg: DictConfig, overrides: Sequence[str] = ()) -> DictConfig:
     """The configuration of a run, with absolute paths, in which `arm=baseline` and `elmo.where=none` are the same.
 
-    Relative paths are relative to the current folder, and are resolved before a command changes to another one. The
-    overrides are kept with the configuration, except the seed; an experiment is what its file chooses and sets.
+    Relative paths are relative to the current folder, and are resolved before a command changes to another folder. The
+    overrides are kept with the configuration, except the seed; an experiment is replaced by the overrides in its file.
     """
     if cfg.arm not in ARMS:
         if former := FORMER_ARMS.get(str(cfg.arm)):
@@ -71,7 +71,7 @@ def settled(cfg: DictConfig, overrides: Sequence[str] = ()) -> DictConfig:
     with open_dict(cfg):
         cfg.typed = [each for each in typed if not each.startswith("seed=")]
         cfg.debug = any(each.startswith("debug=") for each in overrides)
-    if not isinstance(cfg.elmo, DictConfig):  # no block of keys, which `validated` refuses
+    if not isinstance(cfg.elmo, DictConfig):  # not a block of keys, which `validated` refuses
         return cfg
     if cfg.arm == "baseline":
         cfg.elmo.where = "none"
@@ -83,14 +83,14 @@ def settled(cfg: DictConfig, overrides: Sequence[str] = ()) -> DictConfig:
 def _make_absolute(cfg: DictConfig) -> None:
     """Makes absolute the roots and the paths of existing files; if the data have a folder, only that folder."""
     for key in (*ROOTS, *FILES, *DATA):
-        # One by one, as paths may refer to roots. What refers to something missing is None; the run reports it later.
+        # One by one, as paths may refer to roots. A path that refers to something missing is None; the run reports it.
         value = OmegaConf.select(cfg, key, throw_on_resolution_failure=False)
         new = list(value) if isinstance(value, ListConfig) else [value]
         for i, path in enumerate(new):
             if isinstance(path, str) and path and not path.startswith("~") and (key in ROOTS or os.path.exists(path)):
                 new[i] = os.path.abspath(path)
         new = new if isinstance(value, ListConfig) else new[0]
-        # The default folder of models, typed, is the user's own, which `shipped` recognises by its relative path.
+        # A typed default folder of models means the user's own, which `shipped` recognises by its relative path.
         if new != value and not (key == "models_root" and new == str(places.ROOT / "models")):
             OmegaConf.update(cfg, key, new)
         if key in DATA[:2] and value is not None:
@@ -98,7 +98,7 @@ def _make_absolute(cfg: DictConfig) -> None:
 
 
 def roots(models_root: str | None = None) -> dict[str, str | None]:
-    """The folders of a run, by the first page alone: where only these are asked, nothing has to be composed."""
+    """The folders of a run, from the first page alone, so that nothing has to be composed."""
     page = OmegaConf.masked_copy(yaml_text.read(places.CONF / "train.yaml"), [*ROOTS])
     page.models_root = models_root or page.models_root
     _make_absolute(page)
@@ -106,17 +106,17 @@ def roots(models_root: str | None = None) -> dict[str, str | None]:
 
 
 def seeded(name: str, seed: int) -> str:
-    """The name of a folder for what is made from a seed."""
+    """The name of a folder for files made from a seed."""
     return name if seed == 1 else f"{name}-seed{seed}"
 
 
 def _value_on_page(group: str, name: str, key: str, *, _root_: DictConfig) -> Any:
-    """The value of a key in a configuration file that was not chosen; None if the file has no such key."""
+    """The value of a key in any configuration file; None if the file has no such key."""
     path = places.page(group, name)
     if not path.is_file():
         raise UserError(f"{group}={name}: there is no such configuration file; {choices(name, places.named(group))}")
     page = yaml_text.read(path)
-    page._set_parent(_root_)  # its interpolations refer to the run
+    page._set_parent(_root_)  # because its interpolations refer to the run
     return OmegaConf.select(page, key)
 
 
@@ -142,7 +142,7 @@ def compose(overrides: Sequence[str] = (), name: str = "train") -> DictConfig:
     """The configuration that `elmo-bench NAME OVERRIDES` would get.
 
     A composition by Hydra takes a quarter of a second, and a command needs one for each setting of a sweep. So Hydra
-    composes a choice of files once, as long as no file changes; to a copy of it, Hydra applies the values of the run.
+    composes a choice of files once, as long as no file changes, and applies the values of a run to a copy.
 
     Raises:
         The same errors as the command; `console.report` turns them into one line.
@@ -176,7 +176,7 @@ def by_hydra(overrides: Sequence[str] = (), name: str = "train") -> DictConfig:
 
 @lru_cache(maxsize=256)
 def _composed(state: Any, name: str, chosen: tuple[str, ...], arm: str | None = None) -> DictConfig:
-    """What the chosen files say without any further value, for an arm; shared, and not to be changed."""
+    """The configuration of the chosen files without further values, for an arm; shared, so do not change it."""
     if arm is None:
         return by_hydra(chosen, name)
     cfg = copy.deepcopy(_composed(state, name, chosen))
@@ -185,9 +185,9 @@ def _composed(state: Any, name: str, chosen: tuple[str, ...], arm: str | None = 
 
 
 def _chosen(overrides: Iterable[str]) -> tuple[tuple[str, ...], list[Any]]:
-    """The overrides that choose files, as they are typed, and those that set keys, as Hydra reads them.
+    """The overrides that choose files, as typed, and the overrides that set keys, parsed by Hydra.
 
-    These neither choose a file nor concern Hydra itself.
+    The latter neither choose a file nor concern Hydra itself.
     """
     files, values, groups = [], [], places.conf()
     for text in overrides:
@@ -203,7 +203,7 @@ def _chosen(overrides: Iterable[str]) -> tuple[tuple[str, ...], list[Any]]:
 
 
 def _state() -> tuple[tuple[str, int, int], ...]:
-    """The path, time and size of every configuration file, which differ as soon as one changes."""
+    """The path, time and size of every configuration file, to detect changes."""
     *own, ours = places.conf()
     known, groups = [], [folder / group for folder in own for group in os.listdir(ours)]
     for top in (ours, *groups):
@@ -221,7 +221,7 @@ def parse(text: str) -> Any:
     return OverridesParser.create().parse_overrides([text])[0]
 
 
-# The variant of a run: what was typed that its configuration files do not say.
+# The variant of a run: the typed settings that differ from its configuration files.
 
 
 def variant(run: RunConfig, places_too: bool = False) -> dict[str, Any]:
@@ -263,7 +263,7 @@ def variant(run: RunConfig, places_too: bool = False) -> dict[str, Any]:
 
 
 def matters(run: RunConfig, key: str) -> bool:
-    """Whether a result of the run may depend on a key: not on those of blocks that it does not use."""
+    """Whether a result of the run may depend on a key: not if the run does not use its block."""
     first, _, rest = key.partition(".")
     if (first in ("elmo", "bilm") and run.baseline) or (first == "vectors" and not (run.trains_vectors or run.sets)):
         return False
@@ -292,14 +292,14 @@ def _value(node: Any, key: str) -> Any:
     return node
 
 
-# At import, so that the worker processes of a launcher have them too: the resolvers; the schema, `schema` for a run and
+# At import, so that worker processes of a launcher have them, too: the resolvers; the schema, `schema` for a run and
 # `schema/bilm/<kind>` for each kind of source of layers; the messages.
 
 RESOLVERS = {
     "root": lambda name="": str(places.ROOT / name),  # `${root:models}`: a folder of the checkout
     "conf": lambda name: str(places.CONF / name),  # `${conf:a.yaml}`: a file in conf/
     "cache": lambda: os.environ.get("ELMO_BENCH_CACHE") or str(places.machine_cache()),
-    "shipped": lambda root, name: str(places.shipped(root, name)),  # of a model which the project brings
+    "shipped": lambda root, name: str(places.shipped(root, name)),  # of a model that comes with the project
     # The folder that `elmo-bench data` writes to by default; null if there is none, or another folder of that name.
     "made": lambda: str(places.DATA) if (places.DATA / places.LICENCES).is_file() else None,
     "arm": lambda baseline, elmo, *, _root_: (  # `${arm:A,B}`: A for the baseline, B with ELMo
@@ -307,7 +307,7 @@ RESOLVERS = {
     ),
     "last": lambda path, name: Path(path).name if path else name,  # the last part of a path; `name` for null
     "packaged": lambda *path: str(places.packaged(*path)),  # a folder in an installed package
-    # A file of the `folder` beside it; null if that is null: the data are of the hub.
+    # A file in the `folder` beside it; null if that is null, because the data come from the hub.
     "in_folder": lambda name, *, _parent_: None if _parent_.folder is None else name,
     "page": _value_on_page,  # `${page:bilm,NAME,KEY}`: the value of a key in another file
     "seeded": seeded,  # `${seeded:NAME,SEED}`: NAME for the seed 1, else NAME-seedSEED

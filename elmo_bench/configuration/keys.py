@@ -1,7 +1,7 @@
-"""Keys and their values: each key is declared once, in a model of pydantic, which checks its values.
+"""Keys and their values: each key is declared once, in a pydantic model, which checks its values.
 
-The string below a key is its meaning, for `--help` and the documentation. A message names the key and the value as they
-are typed, and says in pydantic's words what the value should be.
+The string below a key is its meaning, for `--help` and the documentation. A message names the key and the value as
+typed, and says in pydantic's words what the value should be.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from elmo_bench.system.errors import UserError, as_typed
 
 T = TypeVar("T")
 LONGEST = 99  # characters of a value in a message
-LARGEST = 1e37  # of 32-bit floats, a tenth of the largest: room for the corrections of an optimizer
-REQUIRED = "???"  # in the place of a value that a configuration file must give, as OmegaConf has it
+LARGEST = 1e37  # a tenth of the largest 32-bit float, which leaves room for the corrections of an optimizer
+REQUIRED = "???"  # OmegaConf's mark for a value that a configuration file must give
 FORMS = {  # of types that pydantic calls by their names in Python
     "model_type": "should be a block of keys", "dict_type": "should be a mapping, as {key: value}",
     "list_type": "should be a list, as [a,b]",
 }  # fmt: skip
 Flag = Annotated[bool, Strict(False)]  # also 1 and 0
-Text = Annotated[str, Strict(False)]  # a number is its digits
+Text = Annotated[str, Strict(False)]  # a number becomes its digits
 Share = Annotated[float, Field(ge=0, lt=1)]
 # Kinds of keys: no result depends on it; `records/settings.py` adds it to the identity; users do not type it.
 Aside = Annotated[T, Field(exclude=True)]
@@ -46,7 +46,7 @@ class Keys(BaseModel):
     """A block of typed keys."""
 
     model_config = STRICT | ConfigDict(extra="forbid", validate_by_name=True, validate_by_alias=True)
-    hint: ClassVar[str] = ""  # ends the message about an unknown key
+    hint: ClassVar[str] = ""  # the end of the message about an unknown key
 
     def plain(self) -> dict[str, Any]:
         """The values by the names of their keys."""
@@ -86,7 +86,7 @@ def documented(block: type[Keys], prefix: str = "", nested: bool = True) -> Iter
 
 
 def shape(**keys: Any) -> Any:
-    """A model of an object with these keys, and perhaps others: the type of each, with a default if optional."""
+    """A model of an object with at least these keys: the type of each, with a default if optional."""
     named: dict[str, Any] = {key: kind if isinstance(kind, tuple) else (kind, ...) for key, kind in keys.items()}
     return create_model("Shape", __config__=STRICT | ConfigDict(coerce_numbers_to_str=False), **named)
 
@@ -104,13 +104,13 @@ def inner(kind: Any) -> type[Keys] | None:
 
 
 def allowed(kind: Any) -> list[Any]:
-    """All values of a type that has only a few; otherwise none."""
+    """All values of a type with only a few values; otherwise none."""
     words = {part: (True, False) if part is bool else get_args(part) for part in parts(kind)}
     return [value for part in words if part is bool or get_origin(part) is Literal for value in words[part]]
 
 
 def defaults(block: type[Keys]) -> dict[str, Any]:
-    """The default values of a block and of its inner blocks, which Hydra completes by the configuration files."""
+    """The default values of a block and of its inner blocks, which Hydra completes from the configuration files."""
     found: dict[str, Any] = {}
     for name, field in fields(block).items():
         if isinstance(below := field.annotation, type) and issubclass(below, Keys):
@@ -125,7 +125,7 @@ def valid(kind: Any, value: Any, name: str = "", text: bool = False, path: Any =
 
     Args:
         kind: a block, or any type that pydantic knows.
-        value: what stands in the file.
+        value: from the file.
         name: its key.
         text: whether all values are as typed on the command line.
         path: of the file.
@@ -142,7 +142,7 @@ _adapter = cache(partial(TypeAdapter, config=STRICT))
 
 
 def fault(error: ValidationError, kind: Any, name: str = "") -> str:
-    """The first fault in one line: the key, what was typed, what it may be."""
+    """The first fault in one line: the key, its typed value, and the allowed values."""
     first = min(error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden")
     place, value, message = (
         first["loc"],

@@ -20,18 +20,18 @@ THEIRS = ("hydra", "omegaconf", "yaml")  # packages whose errors are explained
 
 def explain(error: BaseException) -> str | None:
     """One line for an error of Hydra, OmegaConf or their YAML, with the alternatives; None for any other error."""
-    text = str(error) or str(error.__cause__ or "")  # a ConfigCompositionException has no words of its own
+    text = str(error) or str(error.__cause__ or "")  # a ConfigCompositionException has no message of its own
     if error.__class__.__name__ == "OverrideParseException":
         override = str(getattr(error, "override", ""))
         key, equals, value = override.partition("=")
         if equals and not override.isascii():
             quoted = shlex.quote(f'{key}="{value}"')
-            return f"{override}: with other letters than those of ASCII, write the value in double quotes: {quoted}"
+            return f"{override}: a value with letters outside ASCII needs double quotes: {quoted}"
         return f"{override}: {QUOTE if equals else 'arguments are written key=value, without spaces'}"
     if several := re.match(r"Ambiguous value for argument '(.*)'", text):
         key, _, values = several[1].partition("=")
         one = shlex.quote(f"{key}=[{values}]")
-        return f"{several[1]}: several values are a sweep, for elmo-bench train -m; one list has brackets: {one}"
+        return f"{several[1]}: several values are a sweep, for elmo-bench train -m; a list needs brackets: {one}"
     if several := re.match(r"Multiple values for (\w+)\.", text):
         return f"+{several[1]}=...: leave out the plus, {several[1]}=NAME"
     if known := next((message for part, message in MESSAGES.items() if part in text), None):
@@ -76,7 +76,7 @@ MESSAGES = {  # by a part of Hydra's or OmegaConf's own message, which does not 
         "--help lists the files of every group"
     ),
     "Unexpected type for root: NoneType": (
-        "a key is given of a block that is null: choose the block first, as in logger=wandb logger.wandb.project=x"
+        "the block of this key is null: choose the block first, as in logger=wandb logger.wandb.project=x"
     ),
     "Only one of --run, --multirun, --cfg": (
         "--cfg shows the configuration of one run: leave out -m, and type one value for each key"
@@ -85,7 +85,7 @@ MESSAGES = {  # by a part of Hydra's or OmegaConf's own message, which does not 
         "interval(...) is for a search: add sweeper=optuna; a sweep takes range(...), choice(...) or values"
     ),
 }
-OF_FILES = {  # what chooses files, by the group whose names were taken for it
+OF_FILES = {  # how to choose files, by the group that was given a path
     "bilm": "for files, bilm=custom bilm.options=FILE bilm.weights=FILE, or bilm=transformers bilm.path=FOLDER",
     "vectors": "for a file, vectors=page task.words.path=FILE",
 }
@@ -96,7 +96,7 @@ QUOTE = (
 
 
 def _unknown_key(key: str, error: BaseException) -> str:
-    """The message for a key that the configuration lacks: where it is, or the keys of its block."""
+    """The message for an unknown key: where such a key exists, or the keys of its block."""
     inner = error if hasattr(error, "parent_node") else error.__cause__
     node = getattr(inner, "parent_node", None)
     if not isinstance(node, DictConfig) or not len(node):

@@ -1,5 +1,5 @@
-"""What single configuration files say, without composing any: those of tasks and scales; and those of sweeps and
-studies, with the tables that sweeps make and the findings that they decide."""
+"""Reading single configuration files without composing: files of tasks and scales, and files of sweeps and
+studies, with their tables and the findings that they test."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ tasks = partial(places.named, "task")  # the names of the tasks: those with a co
 
 
 def scales(task: str) -> list[str]:
-    """The scales that a task offers, by its configuration file."""
+    """The scales that a task supports, by its configuration file."""
     return list(OmegaConf.select(read(page(task)), "task.scales", default=[]))
 
 
@@ -41,13 +41,13 @@ def title(task: str) -> str:
 
 
 def written(group: str, name: str, key: str, default: Any = None) -> Any:
-    """What the file of a task or a scale says, such as `note` of a scale; `default` without the key or the file."""
+    """A value in the file of a task or a scale, such as `note` of a scale; `default` without the key or the file."""
     path = places.page(group, name)
     return OmegaConf.select(read(path), f"{group}.{key}", default=default) if path.is_file() else default
 
 
 def read(path: Path) -> Any:
-    """What a file says, not to be changed. It is parsed once, as a report asks for the same file often."""
+    """The content of a file; do not change it. It is parsed once, as a report needs the same file often."""
     return _parsed(path, path.stat().st_mtime_ns)
 
 
@@ -58,14 +58,14 @@ _parsed = cache(lambda path, changed: yaml_text.read(path))
 
 OF_WEIGHTS = ("first_layer", "spread", "lower_layers")
 TITLE_NEEDED = "the title of a column is needed, or of a row and a column: [row, column]"
-GLOBAL = "# @package _global_"  # for Hydra: the keys of a sweep's file are those of the whole configuration
+GLOBAL = "# @package _global_"  # tells Hydra that the keys of a sweep's file are global
 TASK = "override /task"
-# Keys that say where and how something is run; no result depends on them.
+# Keys for where and how something is run; no result depends on them.
 HOW_TO_RUN = {
     "data_root", "models_root", "vectors_root", "cache_root", "results_root", "trainer", "trainer.accelerator",
     "trainer.threads", "trainer.progress", "logger", "launcher", "sweeper", "compile", "force", "debug",
 }  # fmt: skip
-Setting = dict[str, Any]  # `arm`, `vectors`, `bilm` and other dotted keys, with the values that runs have
+Setting = dict[str, Any]  # `arm`, `vectors`, `bilm` and other dotted keys, with their values in runs
 
 
 class Column(Keys):
@@ -73,8 +73,8 @@ class Column(Keys):
     paper's figure.
 
     Attributes:
-        interval: the gain is in points with its 95 % interval; else also the share of the remaining error.
-        recorded: the sweep does not make these runs; the column is shown where a task has some.
+        interval: the gain is in points with its 95 % interval; otherwise also the share of the remaining error.
+        recorded: the sweep does not train these runs; the column is shown if a task has some.
     """
 
     title: Text = ""
@@ -95,23 +95,23 @@ def _bounds(region: Any) -> tuple[float, float]:
 
 
 class Finding(Keys):
-    """A finding of the paper, which the runs of a table decide, or a study of the biLM (`findings` of a file in
+    """A finding of the paper, tested by the runs of a table, or by a study of the biLM (`findings` of a file in
     conf/analysis/, on the scale's own biLM).
 
     Attributes:
-        finding, where: its words, and the section or table of the paper.
-        paper: the paper's figures or words, for the tasks of which it states the finding.
-        more, less: the runs that are compared: the title of a column, or of a row and a column.
-        measure: what is compared. "score": points of the task's metric; "error": the percentage of the errors of `less`
-            that `more` does not make; "updates": the percentage of updates saved; of the weights s_j at `place`, in the
-            runs `more` alone: "first_layer": s_1 less the largest other, "spread": the smallest less the largest,
-            "lower_layers": the mean of all but the last, less the last.
+        finding, where: its text, and the section or table of the paper.
+        paper: the paper's figures or words, for the tasks for which it states the finding.
+        more, less: the compared runs: the title of a column, or of a row and a column.
+        measure: the compared quantity. "score": points of the task's metric; "error": the percentage of the errors of
+            `less` that `more` avoids; "updates": the percentage of updates saved; for the weights s_j at `place`, in
+            the runs `more` alone: "first_layer": s_1 minus the largest other, "spread": the smallest minus the largest,
+            "lower_layers": the mean of all but the last, minus the last.
         place: of the weights, input or output.
         region: (low, high), where the difference lies if the finding holds; null in the file: no bound.
         quantity: of a study: what the number counts, for each task of `paper`, or of the biLM under "".
         layer, minus: of which layer it is, and the layer whose value is subtracted.
         unit: of the quantity.
-        untested: why nothing here tests it.
+        untested: the reason if nothing here tests it.
     """
 
     finding: Text = ""
@@ -129,10 +129,10 @@ class Finding(Keys):
     untested: Text = ""
 
     def check_titles(self, table: SweepTable | None) -> None:
-        """Raises `ValueError` for tasks that do not exist, or titles that a table lacks; None: a study, without any."""
+        """Raises `ValueError` for unknown tasks, or titles that a table lacks; None: a study, without titles."""
         try:
             if not self.paper:
-                raise UserError("paper: the tasks are needed of which the paper states it, as {ner: words or figures}")
+                raise UserError("paper: needs the tasks for which the paper states it, as {ner: words or figures}")
             for task in self.paper:
                 if task not in tasks() and (table or task):
                     raise UserError(f"paper: {task}: {choices(task, tasks())}")
@@ -150,17 +150,17 @@ class SweepTable(Keys):
 
     Attributes:
         title, note: above the table.
-        tasks, scales: those that the sweep is for; none named: all.
-        also: settings that have runs beside the product of Hydra's parameters, with the same seeds.
-        split: whose scores are shown, dev or test.
+        tasks, scales: of the sweep; none named: all.
+        also: settings of runs outside the product of Hydra's parameters, with the same seeds.
+        split: of the scores shown, dev or test.
         shows: "scores", or "weights" of the layers.
-        rows: settings that make the rows of a task; by default it has one.
-        columns: by default one for each setting of the sweep, which settings without a column have in any case.
+        rows: settings of a task's rows; by default one row.
+        columns: by default one for each setting of the sweep; settings without a column always get one.
         paper: the paper's figures by task, one for each column.
-        over: columns that all later ones are compared with, of a sweep of sources of layers; an override
-            may then replace the settings, and columns that it left without runs are not shown.
-        impossible: a run whose error has this text cannot be made and has not failed; its cell shows a dash.
-        findings: of the paper, that the table decides.
+        over: columns that all later ones are compared with, in a sweep of sources of layers; an override may then
+            replace the settings, and columns left without runs are not shown.
+        impossible: a run whose error has this text cannot be trained and has not failed; its cell shows a dash.
+        findings: of the paper, tested by the table.
     """
 
     title: Text = ""
@@ -190,7 +190,7 @@ class SweepTable(Keys):
 
     @property
     def settings(self) -> list[Setting]:
-        """Those of all cells that the sweep makes."""
+        """The settings of all cells that the sweep trains."""
         of_columns = [column.of for column in self.columns if column.of is not None and not column.recorded]
         return [row | column for row in [each.of for each in self.rows] or [{}] for column in of_columns]
 
@@ -211,7 +211,7 @@ class SweepTable(Keys):
         return found
 
     def all_tasks(self, scale: str) -> list[str]:
-        """The tasks that the sweep is for and that offer the scale, in the paper's order."""
+        """The tasks of the sweep that support the scale, in the paper's order."""
         return in_order(task for task in self.tasks or tasks() if scale in scales(task))
 
 
@@ -221,7 +221,7 @@ def sweeps() -> list[str]:
 
 
 def table(sweep: str) -> SweepTable:
-    """The table of a sweep, not to be changed."""
+    """The table of a sweep; do not change it."""
     if sweep not in places.named("sweep"):
         raise UserError(f"sweep={sweep}: there is no such sweep; {choices(sweep, sweeps())}")
     path = places.page("sweep", sweep)
@@ -242,7 +242,7 @@ def _table(path: Path, changed: int) -> SweepTable:
 
 
 def study_findings() -> dict[str, list[Finding]]:
-    """The findings that each study of the biLM decides, by its file in conf/analysis/."""
+    """The findings that each study of the biLM tests, by its file in conf/analysis/."""
     found = {}
     for path in sorted((places.CONF / "analysis").glob("*.yaml")):
         block = OmegaConf.to_container(read(path).get("findings") or OmegaConf.create([]))
@@ -256,7 +256,7 @@ def study_findings() -> dict[str, list[Finding]]:
 
 
 def changes_results(override: str) -> bool:
-    """Whether results depend on what was typed, and not only where and how something is run."""
+    """Whether results depend on the typed settings, not only where and how something is run."""
     key = override.partition("=")[0]
     return key not in HOW_TO_RUN and not key.lstrip("+").startswith("logger.")
 

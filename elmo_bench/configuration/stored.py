@@ -1,7 +1,7 @@
-"""What a configuration that a file stores may hold: plain values, and code by the names that files in conf/ give it.
+"""The allowed content of a stored configuration: plain values, and code that files in conf/ name.
 
-A checkpoint, a head or a record may be a stranger's. Hydra calls whatever `_target_` says, and OmegaConf evaluates what
-stands in `${}`, which may make another `_target_`. No text with `${` passes, so what is judged here is what Hydra gets.
+A checkpoint, a head or a record may be a stranger's. Hydra calls whatever `_target_` names, and OmegaConf evaluates
+`${}`, which may produce another `_target_`. Text with `${` is refused, so Hydra gets exactly the values checked here.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from elmo_bench.system.storage import yaml_text
 from elmo_bench.system.storage.files import read_text
 
 NAMING = "_target_", "maker"  # keys whose value becomes a class
-SIZE, DEPTH = 10_000, 30  # the most values and levels; a run's has some hundred values on seven levels
+SIZE, DEPTH = 10_000, 30  # limits on values and levels; a run's configuration has some hundred values on seven levels
 OURS = r"(elmo_bench|tasks)\.[\w.]+"
-# Code that no file names, by the key of its block: layers of this package, which a run may be given on the command
-# line, and what people train with, which is never built for a prediction.
+# Allowed code that no file names, by the key of its block: layers of this package, which may be typed on the command
+# line, and optimizers and the like, which are never built for a prediction.
 LAYERS = r"elmo_bench\.nn\.\w+\.[A-Z]\w+"
 TRAINING = {
     "optimizer": r"torch\.optim\.[A-Z]\w+",
@@ -33,16 +33,16 @@ TRAINING = {
 }
 OWN = "give task=NAME beside checkpoint= if it is code of your own, outside tasks/, that a file of that task names"
 PLAIN = (str, int, float, bool, dict, list, type(None))
-Keys = tuple[Any, ...]  # from the top down to a value; the parts of a list have the keys of the list
+Keys = tuple[Any, ...]  # from the top down to a value; elements of a list have the keys of the list
 
 
 def check(config: Any, path: str | PathLike[str], task: str | None = None) -> None:
-    """Raises `UserError` if the configuration in a file holds anything but plain values, or names other code.
+    """Raises `UserError` if a stored configuration contains anything but plain values, or names other code.
 
     Args:
         config: nested containers.
         path: the file, for messages.
-        task: the one that the user has typed: its configuration files may name code outside this project.
+        task: the task that the user has typed: its configuration files may name code outside this project.
     """
     for number, (level, keys, value) in enumerate(_values(config)):
         *blocks, key = keys or ("",)
@@ -52,7 +52,7 @@ def check(config: Any, path: str | PathLike[str], task: str | None = None) -> No
         elif not isinstance(key, str | int) or type(value) not in PLAIN:
             wrong = f"{type(value).__name__} under {type(key).__name__}; a file stores plain values under names"
         elif any(isinstance(text, str) and "${" in text for text in (key, value)):
-            wrong = "${ would be evaluated, and what a file stores is data"
+            wrong = "${ would be evaluated, but a file may store only data"
         elif key in NAMING and value is not None and not _known(block, value, task):
             wrong = f"{value}: no file in conf/ names this code there, so it is not run; {OWN}"
         if wrong:
@@ -68,7 +68,7 @@ def _values(node: Any, keys: Keys = (), level: int = 0) -> Iterator[tuple[int, K
 
 
 def _known(block: Any, name: Any, task: str | None) -> bool:
-    """Whether code may be named for a block, which is given by its key."""
+    """Whether code may be named for a block with this key."""
     if not isinstance(name, str) or re.fullmatch(TRAINING.get(block, LAYERS), name):
         return isinstance(name, str)
     ours = re.fullmatch(OURS, name) is not None
@@ -77,7 +77,7 @@ def _known(block: Any, name: Any, task: str | None) -> bool:
 
 @cache
 def _on_pages(conf: tuple[Path, ...], task: str | None) -> frozenset[tuple[str, str]]:
-    """The names in all configuration files, or on those of a task, each with the key of its block."""
+    """The names of code in all configuration files, or in those of a task, each with the key of its block."""
     wanted = ["**/*.yaml"] if task is None else [f"task/{task}.yaml", f"task/{task}/*.yaml"]
     pages = {page: read_text(page) for folder in conf for pattern in wanted for page in folder.glob(pattern)}
     naming = [page for page, text in pages.items() if any(key in text for key in NAMING)]

@@ -1,4 +1,4 @@
-"""The check that everything a run reads is here: data, word vectors, biLM. All that is missing is named at once."""
+"""The check that all inputs of a run exist: data, word vectors, biLM. All missing ones are named at once."""
 
 from __future__ import annotations
 
@@ -77,19 +77,19 @@ def _missing_data(run: RunConfig) -> list[str]:
     if run.data_root is None and unset:
         problems = [f"scale={run.scale.name} needs {places.DATA_ROOT}, and it is not set"]
     elif run.data_root is not None and run.data_root in json_text.dumps(data) and not Path(run.data_root).is_dir():
-        problems = [f"{run.data_root}: no such folder; data_root=FOLDER must name the one that holds the data"]
+        problems = [f"{run.data_root}: no such folder; data_root=FOLDER must name the folder with the data"]
     elif folder is not None and not folder.is_dir():
         problems = [f"{folder}: no such folder: task.data.folder names it; check data_root"]
     elif not of_hub(data):
         return _missing_splits(run, data, folder)
     elif not obtainable(data["hub"]):
         name = "task.data.folder=FOLDER" if "folder" in data else "task.data.train=FILE task.data.test=FILE"
-        problems = [f"the data: {name} must name them, as the hub, which has {data['hub']}, is switched off"]
+        problems = [f"the data: {name} must name them, because the hub, which has {data['hub']}, is switched off"]
     return [problem + _remedy(run) for problem in problems]
 
 
 def _missing_splits(run: RunConfig, data: dict[str, Any], folder: Path | None) -> list[str]:
-    """The files of splits that are not there, in one line if no folder is named for them."""
+    """The missing files of splits, in one line if no folder is named for them."""
     named = {split: data.get(split) for split in ("train", "dev", "test")}
     files = {split: Path(folder or "", name) for split, name in named.items() if isinstance(name, str)}
     missing = {
@@ -108,7 +108,7 @@ def _missing_splits(run: RunConfig, data: dict[str, Any], folder: Path | None) -
 
 
 def _derived_files(run: RunConfig, missing: set[Path]) -> str | None:
-    """One line for files that a data set makes of others in the same data folder; None for other files."""
+    """One line for files that are made from others in the same data folder; None for other files."""
     from elmo_bench.sources import pages as sources
 
     root = Path(run.data_root or "")
@@ -119,7 +119,7 @@ def _derived_files(run: RunConfig, missing: set[Path]) -> str | None:
             absent = ", ".join(name for name in page.files if root / name in missing)
             command = f"elmo-bench data scale={run.scale.name} task={run.task.name} data_root={root}"
             return (
-                f"{root}: no such files: {absent}; `{command}` makes them of others in this folder (in another folder: "
+                f"{root}: no such files: {absent}; `{command}` makes them from files there (in another folder: "
                 f"source={root} data_root=FOLDER)"
             )
     return None
@@ -136,7 +136,7 @@ def _remedy(run: RunConfig) -> str:
 
 
 def missing_layers(run: RunConfig) -> list[str]:
-    """What to say of a biLM whose files are not here: nothing, or one line."""
+    """The message about missing files of the biLM: nothing, or one line."""
     bilm = run.bilm.tuning.source if isinstance(run.bilm, TunedConfig) else run.bilm
     if run.baseline or bilm.maker:
         return []

@@ -1,9 +1,9 @@
 """The settings that a result depends on: a run's identity is their hash, and its record stores them.
 
-Typed keys whose value equals the default are left out, so that adding a key with a default changes no identity. In an
-open block (reader, words, chars, head, metric, optimizer) every value counts. Files are represented by the sha256 of
-their decompressed content. Those that the project makes itself (generated data, the biLM trained on it, an untrained
-biLM, skip-gram vectors) are identified by their recipe, because the last digits of their bytes differ from machine to
+Typed keys whose value equals the default are left out, so adding a key with a default changes no identity. In an open
+block (reader, words, chars, head, metric, optimizer) every value counts. Files are represented by the sha256 of their
+decompressed content. Files that the project makes itself (generated data, the biLM trained on it, an untrained biLM,
+skip-gram vectors) are identified by their recipe, because the last digits of their numbers differ from machine to
 machine; a configuration file names the class that makes them as `maker`.
 """
 
@@ -33,19 +33,19 @@ def is_seeded(block: Any) -> bool:
 
 
 def maker(block: Any, run: RunConfig) -> Any:
-    """The maker that a block of a run names, if it names one: a class built with both.
+    """The maker that a block of a run names, if any: a class constructed from the block and the run.
 
     It has two methods. `recipe()` is everything that the files depend on, including a version of the code: plain
     values, and paths of other files. `make()` makes the files if they are missing; several processes may call it at
     once. Neither the constructor nor `recipe` reads or makes any of the files. A class with a true attribute `seeded`
-    makes other files for another `seed` in its block. That of a scale has `files`, the names of all files in its
+    makes other files for another `seed` in its block. The maker of a scale has `files`, the names of all files in its
     folder.
     """
     return None if block is None or block.maker is None else resolve_name(block.maker)(block, run)
 
 
 def make(run: RunConfig) -> Path | None:
-    """Makes all files that a run needs and that are missing, the data first because the others are trained on them.
+    """Makes all missing files that a run needs, the data first because the others are trained on them.
 
     Returns:
         The file of skip-gram vectors, if the run uses them.
@@ -104,7 +104,7 @@ class Files(NamedTuple):
     def digested(self, node: Any, folder: Path | None = None) -> Any:
         """The containers with "sha256:..." for files and "made:NAME" for generated ones.
 
-        In a block with a `folder` (and a `root`), names are looked up in it, and these two keys are dropped.
+        In a block with a `folder` (and a `root`), names are relative to it, and these two keys are dropped.
         """
         if isinstance(node, dict):
             folder = data_folder(node) or folder
@@ -119,7 +119,7 @@ class Files(NamedTuple):
         return (is_path and self._digest(Path(folder or "", node))) or node[len("elmo_bench.") * of_task :]
 
     def _split(self, named: Any, folder: Path | None) -> Any:
-        """The content of all files that are opened for a split, wherever and in whatever order they lie."""
+        """The content of all files that are opened for a split, independent of their paths and order."""
         names = named if isinstance(named, list) else [named]
         if not names or not all(isinstance(name, str) and name for name in names):
             return named
@@ -136,13 +136,13 @@ class Files(NamedTuple):
 
 
 def _opened(name: str, folder: Path | None) -> Iterator[Path]:
-    """The files that a reader opens for a name: the file, or those of a folder or a list, and what names documents."""
+    """The files that a reader opens for a name: the file, or files of a folder or list, and `.documents` files."""
     from elmo_bench.text.columns import documents_beside
     from elmo_bench.text.conll2012 import find_files
 
     try:
         files = find_files(name, folder)
-    except UserError:  # it is no list, or the reader will say what is wrong with it
+    except UserError:  # it is no list, or the reader will report its fault
         files = [Path(os.path.expanduser(Path(folder or "", name)))]
     for path in files:
         yield path
@@ -153,7 +153,7 @@ def _opened(name: str, folder: Path | None) -> Iterator[Path]:
 
 @cache
 def _documents_of_project() -> set[str]:
-    """The digests of the documents that `elmo-bench data` writes, without which recorded runs are identified."""
+    """The digests of the `.documents` files from `elmo-bench data`, which recorded runs' identities leave out."""
     from elmo_bench.sources import pages as sources
     from elmo_bench.text.columns import DOCUMENTS
 
@@ -168,7 +168,7 @@ def data_folder(data: Plain) -> Path | None:
     return Path(os.path.expanduser(Path(data.get("root") or "", data["folder"])))
 
 
-NOT_STORED = ("hydra", "force", "debug", "table", "typed")  # keys that are no part of a stored configuration
+NOT_STORED = ("hydra", "force", "debug", "table", "typed")  # keys not stored with a configuration
 
 
 class Identity:
@@ -203,7 +203,7 @@ class Identity:
 
 
 class Description(NamedTuple):
-    """What is known about a run before it starts.
+    """The facts known about a run before it starts.
 
     Attributes:
         identity: its settings and their hashes.

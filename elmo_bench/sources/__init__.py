@@ -1,1 +1,1 @@
-"""The public sources of the data: what `make data` fetches, checks and turns into the files that the tasks read."""
+"""The public sources of the data: `make data` fetches and checks them, and converts them to the tasks' files."""

@@ -29,11 +29,11 @@ SENT = HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT, HTTPStatus.REQUESTED_RANGE_NOT
 
 
 class Patience(NamedTuple):
-    """When an attempt is given up, and when all are.
+    """The limits of a download.
 
     Args:
         stall: seconds without a byte after which a connection is given up.
-        attempts: in all; one that brought something does not count.
+        attempts: maximum number; an attempt that received something does not count.
         pause: seconds before the second attempt; each further pause is twice as long.
     """
 
@@ -51,10 +51,10 @@ def download(url: str, path: Path, limit: int, accept: Callable[[Path], str | No
 
     Args:
         url: http or https; redirections are followed, but never from https to http, and to no other scheme.
-        path: where the file goes once it is whole and accepted; its folder is made.
-        limit: the most bytes.
-        accept: what is wrong with a fetched file, or None if it is the right one.
-        patience: how often and how long is tried.
+        path: of the complete, accepted file; its folder is made.
+        limit: maximum number of bytes.
+        accept: returns the fault of a fetched file, or None if it is correct.
+        patience: limits on time and attempts.
     """
     part = path.with_name(f"{path.name}.part")
     with writing(path):
@@ -63,7 +63,7 @@ def download(url: str, path: Path, limit: int, accept: Callable[[Path], str | No
         resumed = part.exists()
         _fetch(url, part, limit, patience)
         wrong = accept(part)
-        if wrong and resumed:  # what was there before may be of another version
+        if wrong and resumed:  # the earlier part may come from another version
             part.unlink()
             _fetch(url, part, limit, patience)
             wrong = accept(part)
@@ -82,7 +82,7 @@ def _fetch(url: str, part: Path, limit: int, patience: Patience) -> None:
         except _Interrupted as error:
             failures = 1 if _size(part) > before else failures + 1
             if failures >= patience.attempts:
-                kept = f"; {_size(part):,} bytes are kept, and the same command goes on there" * bool(_size(part))
+                kept = f"; {_size(part):,} bytes are kept, and the same command resumes there" * bool(_size(part))
                 raise UserError(f"{url}: {error}, after {patience.attempts} attempts{kept}") from None
             time.sleep(patience.pause * 2 ** (failures - 1))
 
@@ -105,10 +105,10 @@ def _attempt(url: str, part: Path, limit: int, stall: float) -> None:
             if status not in SENT:
                 raise UserError(f"{url}: the server answers {status} {response.reason}")
             if status != HTTPStatus.PARTIAL_CONTENT or not sent.startswith(f"bytes {start}-"):
-                part.unlink(missing_ok=True)  # the whole file comes, or will have to, though its rest was asked for
+                part.unlink(missing_ok=True)  # the server sends the complete file instead of the rest
                 start = 0
             if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-                raise _Interrupted("the server refuses to go on where the file ended")
+                raise _Interrupted("the server refuses to resume the file")
             _receive(url, response, part, start, limit)
     except requests.exceptions.InvalidSchema as error:
         raise UserError(f"{url}: leads to an address that is neither http nor https ({error})") from None
@@ -127,7 +127,7 @@ def _receive(url: str, response: requests.Response, part: Path, start: int, limi
         Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=hidden) as progress,
     ):
         task = progress.add_task(part.name.removesuffix(".part"), total=total, completed=start)
-        while chunk := response.raw.read1(CHUNK, decode_content=False):  # all that has arrived: a stall loses nothing
+        while chunk := response.raw.read1(CHUNK, decode_content=False):  # what has arrived: a stall loses nothing
             if max(total or 0, file.tell() + len(chunk)) > limit:
                 part.unlink()
                 raise UserError(f"{url}: more than the {limit:,} bytes that conf/data allows; is this the right file?")
@@ -138,15 +138,15 @@ def _receive(url: str, response: requests.Response, part: Path, start: int, limi
 
 
 def _reason(error: Exception) -> str:
-    """A short reason; the messages of the libraries hold nested representations of objects."""
+    """A short reason; the libraries' messages contain nested representations of objects."""
     if isinstance(error, requests.ConnectTimeout):
         return "the server cannot be reached in time"
     if "timed out" in str(error).lower():
         return "the connection stalled"
     if "IncompleteRead" in str(error) or "broken" in str(error).lower():
-        return "the connection broke off"
+        return "the connection broke"
     if isinstance(error, requests.TooManyRedirects):
-        return "it leads from one address to the next without end"
+        return "it redirects without end"
     with suppress(IndexError):
         return f"no connection ({str(error.args[0]).rpartition(': ')[2].rstrip(')')})"
     return f"no connection ({type(error).__name__})"

@@ -1,6 +1,6 @@
-"""A source as a folder of checked files: from a folder of the user's, a mirror, or its public address.
+"""A source as a folder of checked files: from a user's folder, a mirror, or its public address.
 
-Of an archive the needed files are unpacked, never outside their folder.
+From an archive only the needed files are unpacked, never outside their folder.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Problem = str | None  # why a file is refused, or None
 
 
 class SourcePlaces(NamedTuple):
-    """Where sources come from and go to.
+    """The places of sources.
 
     Args:
-        downloads: the folder for what is fetched and unpacked, in the data folder.
-        offline: a folder with archives and files as `Source.downloads` names them, or another data folder; nothing is
-            fetched then.
-        mirror: the address of such a folder on a server, which is asked first.
-        patience: with a connection.
+        downloads: the folder for fetched and unpacked files, in the data folder.
+        offline: a folder with archives and files named as in `Source.downloads`, or another data folder; then nothing
+            is fetched.
+        mirror: the address of such a folder on a server, which is tried first.
+        patience: limits of a download.
     """
 
     downloads: Path
@@ -44,7 +44,7 @@ class SourcePlaces(NamedTuple):
 
 
 def obtain(source: Source, places: SourcePlaces) -> Path:
-    """The folder of a source, with the content that its configuration file names."""
+    """The folder of a source, with the content required by its configuration file."""
     if source.is_made:
         folder = made_folder(source, places)
         if folder is None:
@@ -60,13 +60,13 @@ def obtain(source: Source, places: SourcePlaces) -> Path:
 
 
 def made_folder(source: Source, places: SourcePlaces) -> Path | None:
-    """The data folder with the files of other data sets: the user's, or the one that is written to."""
+    """The data folder with the files of other data sets: the user's, or the output folder."""
     folders = filter(None, (places.offline, places.downloads.parent))
     return next((folder for folder in folders if _wrong_folder(source, folder) is None), None)
 
 
 def missing(sources: Iterable[Source], offline: Path) -> list[str]:
-    """A line for each file that is missing in a folder of the user's."""
+    """A line for each file that is missing in a user's folder."""
     return [
         f"{offline / name}: get it from {url}"
         for source in sources
@@ -78,7 +78,7 @@ def missing(sources: Iterable[Source], offline: Path) -> list[str]:
 
 
 def _fetch(name: str, url: str, digest: str | None, source: Source, places: SourcePlaces) -> None:
-    """One file of a source, unless it is there: from the mirror, if that has the right one, else from its address.
+    """Fetches a file of a source if it is missing: from the mirror, if it has the right one, else from its address.
 
     An archive is unpacked.
     """
@@ -110,14 +110,14 @@ def _fetch(name: str, url: str, digest: str | None, source: Source, places: Sour
         except UserError as error:
             if address == url:
                 raise
-            print(f"{error}; the public address is tried", file=sys.stderr, flush=True)
+            print(f"{error}; trying the public address", file=sys.stderr, flush=True)
             path.with_name(f"{path.name}.part").unlink(missing_ok=True)
 
 
 def _wrong_file(path: Path, digest: str | None, hashed: Callable[[Path], str] = sha256) -> Problem:
     if digest is None or (found := hashed(path)) == digest:
         return None
-    return f"not the file that conf/data names: its sha256 is {found[:12]}... and not {digest[:12]}..."
+    return f"not the file that conf/data names: its sha256 is {found[:12]}..., not {digest[:12]}..."
 
 
 def _wrong_folder(source: Source, folder: Path) -> Problem:
@@ -139,10 +139,10 @@ def unpack(archive: Path, folder: Path, patterns: Sequence[str], limit: int) -> 
     """Unpacks the members that match one of the patterns, without permissions and owners.
 
     Args:
-        archive: a .tar.gz of GitHub, whose paths begin with a folder that is left away, or a .zip.
-        folder: where they go.
-        patterns: of paths, as `fnmatch` has them.
-        limit: the most bytes that may be unpacked.
+        archive: a .tar.gz of GitHub, whose top folder is left out, or a .zip.
+        folder: for the unpacked files.
+        patterns: of paths, for `fnmatch`.
+        limit: maximum number of unpacked bytes.
     """
     most = limits.RATIO * archive.stat().st_size
     try:
@@ -154,12 +154,12 @@ def unpack(archive: Path, folder: Path, patterns: Sequence[str], limit: int) -> 
                 continue
             limit -= size
             if limit < 0:
-                raise UserError("holds more than its file in conf/data allows", archive)
+                raise UserError("contains more bytes than its file in conf/data allows", archive)
             parts = PurePosixPath(path).parts
             if not parts or path.startswith("/") or ".." in parts or "\\" in path or ":" in parts[0]:
                 raise UserError(f"{path!r} in it would be unpacked outside its folder; nothing of it is used", archive)
             if content is None:
-                raise UserError(f"{path!r} in it is a link or a device, where a file is expected", archive)
+                raise UserError(f"{path!r} in it is a link or a device, not a file", archive)
             target = folder.joinpath(*parts)
             with writing(target):
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -172,7 +172,7 @@ def unpack(archive: Path, folder: Path, patterns: Sequence[str], limit: int) -> 
 
 
 def _members(archive: Path) -> Iterator[tuple[str, int, IO[bytes] | None]]:
-    """The members but for folders: path as the patterns see it, unpacked bytes, content; None of a link or device."""
+    """The members except folders: path for the patterns, unpacked bytes, content; None for a link or device."""
     if ".zip" in archive.suffixes:
         with zipfile.ZipFile(archive) as packed:
             for info in packed.infolist():

@@ -1,6 +1,6 @@
-"""The files of a data set, made of its sources: complete, with the digests of conf/data, or not at all.
+"""The files of a data set, made from its sources: complete, with the digests of conf/data, or not at all.
 
-Data that may not be fetched are counted, to tell whether the user's copy is complete. The licences are shown and
+Data that may not be fetched are counted, to check whether the user's copy is complete. The licences are shown and
 written before anything else.
 """
 
@@ -34,7 +34,7 @@ HEAD = "The data sets in this folder, their sources and licences. Keep this file
 def with_needed(
     chosen: Mapping[str, DataSet], known: Mapping[str, DataSet], roots: Mapping[str, Path], places: SourcePlaces
 ) -> dict[str, DataSet]:
-    """The chosen data sets, after those whose files they are made of, if these files are not here."""
+    """The chosen data sets, after the data sets that they are made from, if those files are missing."""
     wanted = [page for page in chosen.values() if not is_made(page, roots[page.root])]
     absent = [one for page in wanted for one in page.sources.values() if one.is_made and not made_folder(one, places)]
     needed = {name: page for source in absent for name, page in makers(known, source).items()}
@@ -42,7 +42,7 @@ def with_needed(
 
 
 def made_or_checked(page: DataSet, root: Path, places: SourcePlaces) -> str:
-    """Makes a data set, unless it is there or has to be given, and says which."""
+    """Makes a data set, unless it exists or the user must provide it, and says which."""
     if page.given is not None:
         check_given(page.given, root)
     elif not is_made(page, root):
@@ -50,11 +50,11 @@ def made_or_checked(page: DataSet, root: Path, places: SourcePlaces) -> str:
             raise UserError("files are missing", faults=absent)
         make(page, root, places)
         return "made"
-    return "there, and as it should be"
+    return "complete already"
 
 
 def is_made(page: DataSet, root: Path) -> bool:
-    """Whether all files of a data set are there and as they should be."""
+    """Whether all files of a data set exist and are correct."""
     return all(_is_right(root / name, page.files.get(name)) for name in page.targets)
 
 
@@ -74,13 +74,13 @@ def make(page: DataSet, root: Path, places: SourcePlaces) -> None:
 
     Args:
         page: the configuration file of the data set.
-        root: the folder below which the files go.
-        places: where the sources come from.
+        root: the folder for the files.
+        places: of the sources.
     """
     folders = {name: obtain(source, places) for name, source in page.sources.items()}
     texts = {} if page.convert is None else get_object(code.located(page.convert))(folders)
     contents = {name: text.encode() for name, text in texts.items()}
-    for name, content in contents.items():  # nothing is written before all of them are known to be right
+    for name, content in contents.items():  # nothing is written before all are checked
         _compare(root / name, hashlib.sha256(content).hexdigest(), page.files[name])
     for name, content in contents.items():
         write_bytes(root / name, lzma.compress(content) if name.endswith(".xz") else content)
@@ -90,7 +90,7 @@ def make(page: DataSet, root: Path, places: SourcePlaces) -> None:
 
 
 def _copy(source: Path, target: Path, digest: str | None) -> None:
-    """Copies a file, packed if its new name ends in .xz; one whose digest nobody knows has it noted beside it."""
+    """Copies a file, compressed if its new name ends in .xz; an unknown digest is saved beside it."""
     if not source.is_file():
         raise UserError("its archive has no such file", source)
     if digest is not None:
@@ -110,18 +110,18 @@ def _copy(source: Path, target: Path, digest: str | None) -> None:
 def _compare(path: Path, found: str, expected: str) -> None:
     if found != expected:
         raise UserError(
-            f"not written: its sources are as in conf/data, and yet its content has the sha256 {found[:12]}... and "
+            f"not written: its sources are as in conf/data, but its content has the sha256 {found[:12]}..., "
             f"not {expected[:12]}...; please report this",
             path,
         )
 
 
 def check_given(given: Given, root: Path) -> None:
-    """Counts what is in the files.
+    """Checks the counts of files.
 
     Args:
-        given: what there should be.
-        root: the folder that `given.folder` is in.
+        given: the expected counts.
+        root: the folder of `given.folder`.
     """
     folder = root / given.folder
     if not folder.is_dir():
@@ -132,11 +132,11 @@ def check_given(given: Given, root: Path) -> None:
             raise UserError(f"missing. {given.get}", path)
         found = count(path)
         if wrong := [f"{n:,} {unit} (not {found[unit]:,})" for unit, n in expected.items() if found[unit] != n]:
-            raise UserError(f"expected {', '.join(wrong)}; is this the whole of it?", path)
+            raise UserError(f"expected {', '.join(wrong)}; is the copy complete?", path)
 
 
 def count(path: Path) -> Counter[str]:
-    """The documents, sentences and tokens of the column files below a folder; of one file, sentences and tokens."""
+    """The counts of documents, sentences and tokens of the column files below a folder; of a file, the last two."""
     files, how = (find_files(path), {"comment": "#", "apart": True}) if path.is_dir() else ([path], {})
     found: Counter[str] = Counter()
     for block in chain.from_iterable(read_blocks(file, widths="sentence", **how) for file in files):
@@ -146,12 +146,12 @@ def count(path: Path) -> Counter[str]:
 
 
 def write_licences(pages: Mapping[str, DataSet], added: Mapping[str, DataSet], roots: Mapping[str, Path]) -> None:
-    """Writes the file LICENCES of the data sets that are there, and of those that will be.
+    """Writes the file LICENCES for the existing data sets and those about to be made.
 
     Args:
         pages: all data sets.
-        added: those to be made.
-        roots: the folders below which files lie, by their names; the file goes to `data_root`.
+        added: the data sets to make.
+        roots: the root folders by name; the file goes to `data_root`.
     """
     entries = [HEAD]
     for name, page in pages.items():

@@ -1,4 +1,4 @@
-"""The files in conf/data: one for each data set, with its sources, its licence and the files that are made of it."""
+"""The files in conf/data: one for each data set, with its sources, its licence and the files made from it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from elmo_bench.system.storage import yaml_text
 class Source(Keys):
     """A repository at a commit (some of its files, or an archive of all), or a single file at an address.
 
-    With neither, it is files of other data sets, which lie in the data folder or are made first.
+    With neither, it consists of files of other data sets, which are in the data folder or are made first.
     """
 
     repository: Text | None = None  # OWNER/NAME on GitHub
@@ -30,25 +30,25 @@ class Source(Keys):
     members: list[Text] = []  # patterns of paths in an archive; of a repository: fetched as one
     url: Text | None = None
     sha256: Text | None = None  # of the file at `url`; of a repository's members: of the list that sha256sum prints
-    megabytes: int = 200  # the most that is fetched, and the most that is unpacked of it
+    megabytes: int = 200  # limit on both the fetched and the unpacked size
 
     @property
     def name(self) -> str:
-        """Of the source as it is fetched: NAME-COMMIT, as in GitHub's archives, or the file's own name."""
+        """The name of the fetched source: NAME-COMMIT, as in GitHub's archives, or the file's own name."""
         if self.url is not None:
             return PurePosixPath(urlsplit(self.url).path).name
         return f"{str(self.repository).rpartition('/')[2]}-{self.commit}"
 
     @property
     def folder(self) -> str:
-        """Where the files of the source are, below the folder that they are fetched to or given in."""
+        """The path of the source's files, below the folder of downloads or the user's folder."""
         if self.url is None:
             return self.name
         return f"{self.name}.unpacked" if self.members else "."
 
     @property
     def is_made(self) -> bool:
-        """Whether it is files of other data sets."""
+        """Whether it consists of files of other data sets."""
         return self.url is None and self.repository is None
 
     @property
@@ -57,10 +57,10 @@ class Source(Keys):
         return self.megabytes * 1_000_000
 
     def downloads(self) -> dict[str, tuple[str, str | None]]:
-        """Where each file that is fetched lies below the folder of downloads: its address, and its sha256 if known."""
+        """For the path of each fetched file below the folder of downloads: its address, and its sha256 if known."""
         if self.url is not None:
             return {self.name: (self.url, self.sha256)}
-        if self.members:  # an archive, packed anew by the host at any time, so that only its content has a known sha256
+        if self.members:  # an archive, which the host may repack at any time, so only its content has a known sha256
             return {
                 f"{self.name}.tar.gz": (f"https://codeload.github.com/{self.repository}/tar.gz/{self.commit}", None)
             }
@@ -69,14 +69,14 @@ class Source(Keys):
 
     @property
     def origin(self) -> str:
-        """As people write it."""
+        """The readable form."""
         if self.is_made:
             return ", ".join(self.files)
         return self.url or f"https://github.com/{self.repository} @ {self.commit}"
 
 
 class Given(Keys):
-    """Data that nobody may pass on: what to get, from whom, and how to tell that it is whole."""
+    """Data that may not be redistributed: what to get, from whom, and counts that show that it is complete."""
 
     get: Text
     folder: Text  # below data_root
@@ -88,25 +88,25 @@ class DataSet(Keys):
 
     title: Text
     scales: list[Text]
-    tasks: list[Text] = []  # empty: of no task's own, fetched with task=all
+    tasks: list[Text] = []  # empty: belongs to no task, fetched with task=all
     licence: Text
-    changes: Text = "none"  # what the files differ in from their source, as licences ask to say
+    changes: Text = "none"  # the files' differences from their source, as licences require
     root: Literal["data_root", "models_root", "vectors_root"] = "data_root"
     sources: dict[Text, Source] = {}
     convert: Text | None = None  # a function of the folders of the sources that returns the text of each file
-    copied: dict[str, str] = Field(default={}, alias="copy")  # file -> SOURCE/path: taken as it is
+    copied: dict[str, str] = Field(default={}, alias="copy")  # file -> SOURCE/path: copied unchanged
     files: dict[str, str] = {}  # file below the root -> sha256 of its (unpacked) content
     given: Given | None = None
-    settings: Text = ""  # what a run at scale=paper is told, to use the files
+    settings: Text = ""  # the settings with which a run at scale=paper uses the files
 
     @property
     def targets(self) -> list[str]:
-        """The files that are made, below the root."""
+        """The files to make, below the root."""
         return [*self.files, *(name for name in self.copied if name not in self.files)]
 
 
 def load(folder: Path = CONF / "data") -> dict[str, DataSet]:
-    """All data sets, by the names of their configuration files; not to be changed, as each file is read once."""
+    """All data sets, by the names of their configuration files; do not change them, since each file is read once."""
     return {path.stem: _page(path, path.stat().st_mtime_ns) for path in sorted(folder.glob("*.yaml"))}
 
 
@@ -116,12 +116,12 @@ def _page(path: Path, changed: int) -> DataSet:
 
 
 def makers(pages: Mapping[str, DataSet], source: Source) -> dict[str, DataSet]:
-    """The data sets whose files a source is."""
+    """The data sets whose files form a source."""
     return {name: page for name, page in pages.items() if page.files.keys() & source.files.keys()}
 
 
 def chosen(pages: dict[str, DataSet], scale: str, task: str, names: str | None = None) -> dict[str, DataSet]:
-    """The data sets of a task at a scale, those of all tasks, or those that are named (with commas)."""
+    """The data sets of a task at a scale, of all tasks, or by name (separated by commas)."""
     if names is not None:
         wanted = names.split(",")
         if unknown := [name for name in wanted if name not in pages]:

@@ -34,9 +34,9 @@ TEXT = "text"  # a key of the settings: a digest, as files of other texts may ha
 
 
 def write(runs: Sequence[RunConfig]) -> StudyRecord:
-    """Writes the study `tuning` of a scale and a biLM below the results; what it has of other tasks stays.
+    """Writes the study `tuning` of a scale and a biLM below the results; its rows of other tasks stay.
 
-    Tunings on other text or with other numbers than those of the scale are a separate study, whose title names them.
+    Tunings on other text or with other settings than the scale's are a separate study, whose title names them.
 
     Args:
         runs: of one scale and parent, whose biLMs have been tuned.
@@ -44,15 +44,15 @@ def write(runs: Sequence[RunConfig]) -> StudyRecord:
     cards = {run.task.name: read_card(Path(run.bilm.tuning.folder)) for run in runs}
     (name, sha256), *others = {(card["parent"]["name"], card["parent"]["sha256"]) for card in cards.values()}
     if others:
-        raise UserError("these biLMs were tuned from different ones: tune them again, or one task after another")
+        raise UserError("these biLMs were tuned from different parents: tune them again, or one task after another")
     scale, root = runs[0].scale.name, runs[0].results_root
     settings = {"study": "tuning", "scale": scale, "version": 1, "bilms": [sha256]}
-    by_task = {}  # how tunings differ from those of the scale's files
+    by_task = {}  # the tunings' differences from the scale's files
     for run in runs:
         typed = variant(run, places_too=True)
         found = {key: value for key, value in typed.items() if key.startswith(("bilm.tuning.", "task.data."))}
         if any(key.startswith("task.data.") for key in found):
-            found[TEXT] = cards[run.task.name]["key"]  # a digest of the whole recipe
+            found[TEXT] = cards[run.task.name]["key"]  # a digest of the complete recipe
         by_task |= {run.task.name: found} if found else {}
     settings |= {"changes": by_task} if by_task else {}
     shown = {key: value for found in by_task.values() for key, value in found.items() if key != TEXT}
@@ -102,7 +102,7 @@ def interval(change: float, before: Mapping[str, Any], after: Mapping[str, Any])
     without = [[np.delete(known["pieces"], i, axis=1) for known in (before, after)] for i in range(number)]
     changes = [_lowered(*(float(np.exp(each.mean(1)).mean()) for each in pair)) for pair in without]
     spread = Spread.of_values([number * change - (number - 1) * each for each in changes])
-    assert spread is not None  # there are two pieces or more
+    assert spread is not None  # there are at least two pieces
     low, high = spread.around(change)
     return {"low": low, "high": high, "clusters": number}
 

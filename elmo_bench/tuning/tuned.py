@@ -1,8 +1,8 @@
 """The biLM of `bilm=tuned`: tuned when it is first needed, and identified by its recipe and its parent.
 
-A tuning reads the text of a task without its labels, fits a softmax where the parent has none, trains, and measures the
-perplexities before and after. A training sentence that also occurs in dev or test is left out, and so is a dev
-sentence that occurs in test, without regard to capitals. Of equal sentences, such as SNLI's premises, one is kept.
+A tuning reads the text of a task without its labels, trains a softmax if the parent has none, tunes the biLM, and
+measures the perplexities before and after. Training sentences that also occur in dev or test are left out, and so are
+dev sentences that occur in test, ignoring case. Of equal sentences, such as SNLI's premises, one is kept.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ TRAIN, DEV = "train.txt", "dev.txt"
 
 
 def tune(tuning: TuningConfig, work: Path, output: Path, about: Mapping[str, Any], force: bool = False) -> None:
-    """Tunes a biLM and writes it with its card; after any interruption the same call goes on from the last checkpoint.
+    """Tunes a biLM and writes it with its card; after an interruption the same call resumes from the last checkpoint.
 
     Args:
-        tuning: the numbers, the parent's files, and the reader of the text.
+        tuning: the settings, the parent's files, and the reader of the text.
         work: folder for the text, the new softmax if there is one, and checkpoints.
         output: folder of the tuned biLM, which appears only when it is complete.
         about: further keys of its card.
@@ -54,7 +54,7 @@ def tune(tuning: TuningConfig, work: Path, output: Path, about: Mapping[str, Any
 
     parent = Path(str(tuning.source.options)), Path(str(tuning.source.weights))
     fitted = not has_softmax(parent[1].parent)
-    if fitted:  # the same biLM beside a new softmax, unless that has been done
+    if fitted:  # the same biLM with a new softmax, unless it exists
         folder, new = work / "softmax", tuning.softmax
         changes = {"vocabulary": new.vocabulary, "frozen": True, "lr": new.lr, "dropout": 0.0}
         recipe = _recipe(tuning, text, parent, new.epochs, **changes)
@@ -64,7 +64,7 @@ def tune(tuning: TuningConfig, work: Path, output: Path, about: Mapping[str, Any
         parent = folder / "options.json", folder / "weights.hdf5"
     lm, words = read_lm(*parent)
     before = lm.perplexity(Corpus.read([TextSource(work / "text" / DEV)]), words, name=DEV)
-    del lm  # the training reads its own
+    del lm  # the training reads its own copy
     known = set(words)
     described: dict[str, Any] = {"vocabulary": len(words), "left_out": text.left_out}
     for name, lines in (("train", text.train), ("dev", text.dev)):
@@ -113,25 +113,25 @@ def read(task: str, reader: Mapping[str, Any], changes: Mapping[str, Any] | None
     kept = [line for line in train if line.lower() not in known]
     for name, lines in (("train", kept), ("dev", dev)):
         if not lines:
-            raise UserError(f"task={task} has no text to tune a biLM on: no sentence of its own in the {name} split")
+            raise UserError(f"task={task} has no text to tune a biLM on: the {name} split has no sentence of its own")
     return TaskText(kept, dev, len(train) - len(kept))
 
 
 def _lines(rows: Any, fields: Sequence[str]) -> list[str]:
-    """The distinct sentences of a split, as a biLM reads them; a word with a space in it becomes two."""
+    """The distinct sentences of a split, in the biLM's form; a word that contains a space becomes two."""
     split = [rows.select_columns(list(fields))] if fields else []
     lines = (" ".join(" ".join(words).split()) for words in sentences(split, fields))
     return [line for line in dict.fromkeys(lines) if line]
 
 
-VERSION = 1  # of the tuning: raised when the same recipe gives another model, rounding aside
+VERSION = 1  # raised when the same recipe gives another model, rounding aside
 
 
 class TunedBilm:
     """Tunes a biLM on a task's text.
 
     Args:
-        bilm: names the parent, the task's reader, the numbers and the folder of the result.
+        bilm: names the parent, the task's reader, the settings and the folder of the result.
         places: its cache_root holds checkpoints.
     """
 
@@ -139,7 +139,7 @@ class TunedBilm:
         self.bilm, self.tuning, self.cache = bilm, bilm.tuning, Path(places.cache_root)
         self.folder, source = Path(bilm.tuning.folder), bilm.tuning.source
         if source.maker == bilm.maker:
-            raise UserError(f"bilm.parent={bilm.parent}: name the biLM to be tuned, not a tuned one")
+            raise UserError(f"bilm.parent={bilm.parent}: name the biLM to tune, not a tuned one")
         if not source.options or not source.weights:
             raise UserError(
                 f"bilm.parent={bilm.parent} names no files of a biLM; choose another, or give "
@@ -150,7 +150,7 @@ class TunedBilm:
         self.again = f"`elmo-bench tune task={self.tuning.task} ... force=true` tunes it again"
 
     def recipe(self) -> dict[str, Any]:
-        """The numbers, the text as the task's reader makes it, and the parent's files or own recipe."""
+        """The settings, the reader that makes the text, and the parent's files or own recipe."""
         text = {**self.tuning.reader, **(self.tuning.text or {})}
         if self.parent is None:
             softmax = softmax_files(self.weights.parent) if has_softmax(self.weights.parent) else ()
@@ -171,7 +171,7 @@ class TunedBilm:
         if self.folder.exists() and not (self.folder / CARD).is_file():
             raise UserError("exists, but is not a biLM tuned here (no card.json); give another folder", self.folder)
         work = self.cache / "tuning" / fingerprint(os.path.realpath(self.folder))
-        with held(work, "biLM: being tuned once for both runs", wait=True):
+        with held(work, "another process is tuning this biLM; waiting for it", wait=True):
             if force or not self.check():
                 print(f"tuning the biLM {self.bilm.parent} on the text of {self.tuning.task}", flush=True)
                 parent = {"name": self.bilm.parent, "sha256": sha256(self.weights)}
@@ -180,7 +180,7 @@ class TunedBilm:
         return self.folder
 
     def check(self) -> bool:
-        """Whether the tuned biLM exists; one of another parent or recipe is refused."""
+        """Whether the tuned biLM exists; if its parent or recipe differs, it is refused."""
         if not self.folder.exists():
             return False
         card = read_card(self.folder, self.again)
@@ -189,7 +189,7 @@ class TunedBilm:
         if recorded != present:
             problem = (
                 f"was tuned from the biLM with sha256 {recorded[:8]}..., but bilm.parent={self.bilm.parent} has "
-                f"{present[:8]}...; restore that one, or {self.again}"
+                f"{present[:8]}...; restore that biLM, or {self.again}"
             )
             raise UserError(problem, self.folder)
         if card.get("made") != self._recipe_hash():

@@ -327,7 +327,7 @@ def test_a_word_that_columns_cannot_hold_is_refused_with_its_line(tmp_path, word
     path = tmp_path / "in.jsonl"
     path.write_text("".join(json.dumps({"tokens": ["Ida", each]}) + "\n" for each in ("sang", word)))
     assert len(read_rows(NerReader({}), str(path), "ner")) == 2
-    with refuses(r"in\.jsonl:2: .* cannot be written to a file of columns"):
+    with refuses(r"in\.jsonl:2: .* cannot be written to a column file"):
         read_rows(NerReader({}), str(path), "ner", official=True)
 
 

@@ -259,7 +259,7 @@ def test_a_sweep_without_a_table_has_a_column_for_each_setting_and_a_wrong_block
         *((f"more: {titles}", "more|.*: the title of a column is needed") for titles in ("null", "[a]")),
         ("less: null", "less: the title of a column is needed"),
         ("measure: updats", "measure=updats: should be .*did you mean updates?"),
-        ("paper: {}", "paper: the tasks are needed"),
+        ("paper: {}", "paper: needs the tasks"),
         ("paper: {nerr: ''}", "paper: nerr: did you mean ner?"),
         *((f"region: {region}", "region=.*: two bounds are needed") for region in ("[0]", "[1, 0]", "[.nan, 1]")),
     ],

@@ -71,7 +71,7 @@ def test_a_frame_without_a_column_is_no_predicate(file):
 
 def test_a_last_column_of_arguments_is_none_of_coreference(file):
     lacking = "\n".join(line.rsplit(maxsplit=1)[0] if line.startswith("bc") else line for line in GOLD.splitlines()[:7])
-    with refuses(":6: the last column has arguments, and one of coreference is missing"):
+    with refuses(":6: the last column has arguments, so the coreference column is missing"):
         next(read_documents(file(f"{lacking}\n\n#end document\n"))).sentences[0].predicates()
 
 

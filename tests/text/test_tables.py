@@ -268,7 +268,7 @@ def test_a_column_may_be_named_by_one_of_ours_and_a_key_that_nothing_reads_is_re
     for reader in (CorefReader, NerReader, SnliReader, SquadReader, SrlReader, Sst5Reader):
         with refuses(r"task\.data\.trian: there is no such key; did you mean train\?"):
             reader(data | {"trian": "x"}).load()
-        with refuses(r"task\.data\.train is empty, like an unset variable of the shell"):
+        with refuses(r"task\.data\.train is empty, perhaps from an unset shell variable"):
             reader(data | {"train": ""}).load()
     with refuses(r"task\.data\.word_column is for column files; of a table, "):
         NerReader(data | {"word_column": 1}).load()

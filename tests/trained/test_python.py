@@ -265,7 +265,7 @@ API: Any = elmo_bench  # as it is called by those who check no types
     (lambda: API.train("ner", {"arm": "baseline"}), "give a list of texts"),
     (lambda: API.train("ner", [3]), "give a list of texts"),
     (lambda: API.train("ner", None) and API.train("nre", None), "there is no such task"),
-    (lambda: API.train("ner", ["+sweep=table1"]), r"a sweep is many runs.*elmo-bench sweep \+sweep=table1"),
+    (lambda: API.train("ner", ["+sweep=table1"]), r"a sweep has many runs.*elmo-bench sweep \+sweep=table1"),
     (lambda: API.load("ner", task="srl"), "a model of task ner, not of task=srl"),
     (lambda: API.results(["results"]), "no folder of results: give one path"),
     (lambda: API.results("/no/such"), "/no/such: no folder of results"),
