@@ -1,7 +1,7 @@
-"""Recorded runs as the rows of one table, `elmo_bench.results()`, and the settings by which all else selects them.
+"""Recorded runs as the rows of one table, `elmo_bench.results()`, and the settings by which they are selected.
 
-Tables, findings, pictures, gains and the groups of W&B find their runs by `fits`: those that have a setting and, of
-what their task's configuration says, change nothing else.
+Tables, findings, pictures, gains and W&B groups find their runs by `fits`: the runs that have a setting and otherwise
+follow their task's configuration.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 COLUMNS = ["task", "scale", "arm", "variant", "vectors", "bilm", "data", "seed", "split", "metric", "headline", "value",
            "group", "run"]  # fmt: skip
 ELMO = ("elmo", "bilm")  # blocks that a baseline does not have
-CHOSEN = {"vectors", "bilm"}  # what users choose for both arms
+CHOSEN = {"vectors", "bilm"}  # chosen for both arms
 CONTEXT_FREE: Setting = {"elmo.layers": 0}  # the controls of conf/sweep/context.yaml
 UNTRAINED: Setting = {"bilm": "untrained"}
 
@@ -32,11 +32,11 @@ UNTRAINED: Setting = {"bilm": "untrained"}
 def results(folder: str | PathLike[str] | None = None, headline_only: bool = False) -> DataFrame:
     """A row for each run, split and metric.
 
-    Columns: task, scale, arm ("baseline" or "elmo"), variant (what else the run changes of its task's configuration, as
-    "key=value key=value"), vectors, bilm (None for a baseline), data (your own files, empty with the scale's), seed,
-    split ("dev" or "test"), metric, headline (whether it is the task's own metric, by which the run selected its epoch;
-    the others count something else), value (percent), group (the same for runs that differ in their seed alone,
-    whatever files of one name they read), run (its id).
+    Columns: task, scale, arm ("baseline" or "elmo"), variant (other changes to its task's configuration, as "key=value
+    key=value"), vectors, bilm (None for a baseline), data (your own files, empty with the scale's), seed, split ("dev"
+    or "test"), metric, headline (whether it is the task's own metric, by which the run selected its epoch), value
+    (percent), group (the same for runs that differ only in their seed; files of the same name but other content make
+    different groups), run (its id).
 
     Args:
         folder: of results; None: your own, results/own. "results" in a checkout: the reference runs.
@@ -46,13 +46,13 @@ def results(folder: str | PathLike[str] | None = None, headline_only: bool = Fal
         raise UserError(f"{folder!r} is no folder of results: give one path")
     root = Path(places.OWN if folder is None else folder)
     if folder is not None and not (root / "runs").is_dir():
-        raise UserError("no folder of results: it has no runs/; without a folder, it is your own", root)
+        raise UserError("no folder of results: it has no runs/; leave it out to read your own", root)
     table = frame_of(store.full_runs(store.read_all(root)))
     return table.query("headline").reset_index(drop=True) if headline_only else table
 
 
 def frame_of(records: Iterable[Record]) -> DataFrame:
-    """The table of some records; its columns as `results` describes them."""
+    """The table of some records, with the columns of `results`."""
     from pandas import DataFrame
 
     runs = rows_of(records).explode("scores", ignore_index=True)
@@ -61,7 +61,7 @@ def frame_of(records: Iterable[Record]) -> DataFrame:
 
 
 def rows_of(records: Iterable[Record]) -> DataFrame:
-    """A row for each run: what `results` says of it, what else tells groups of runs apart, and its record.
+    """A row for each run: the columns of `results`, further columns that distinguish groups of runs, and its record.
 
     Further columns: label (its arm and changes in words), weights and inputs (digests of the biLM and of data), scores
     (split, metric, headline and value of each), record.
@@ -81,9 +81,9 @@ def rows_of(records: Iterable[Record]) -> DataFrame:
 
 
 def fits(run: Started, setting: Setting) -> bool:
-    """Whether a run has a setting, and all else as its task's configuration has it.
+    """Whether a run has a setting, and otherwise follows its task's configuration.
 
-    A setting has values of `arm` (+ELMo, unless it says baseline), `vectors`, `bilm` and other dotted keys.
+    A setting has values of `arm` (elmo by default), `vectors`, `bilm` and other dotted keys.
     """
     wanted = normal(setting, run.scale)
     if run.arm != wanted.pop("arm", "elmo") or not run.variant.keys() <= wanted.keys():
@@ -103,14 +103,14 @@ def normal(setting: Setting, scale: str) -> Setting:
 
 
 def in_words(setting: Setting) -> str:
-    """A setting as the head of a column: "+ELMo" for the task's configuration itself, else what one types."""
+    """A setting as the title of a column: "+ELMo" for the task's configuration itself, else the typed keys."""
     if setting == {"arm": "baseline"}:
         return "baseline"
     return " ".join(f"{key}={value}" for key, value in setting.items()) or "+ELMo"
 
 
 def value(run: Started, key: str) -> Any:
-    """The value that a run has of a dotted key; None if it has none."""
+    """The value of a dotted key in a run; None if it has none."""
     if key in run.variant:
         return run.variant[key]
     if key in ("vectors", "fraction"):
@@ -122,9 +122,9 @@ def value(run: Started, key: str) -> Any:
 
 
 def table_of(run: Started) -> str:
-    """The name of the first table in which a run stands, Table 1 first; "others" for a run in none.
+    """The name of the first table that contains a run, starting with Table 1; "others" if there is none.
 
-    Any source of layers and any word vectors may stand in Table 1, which compares two runs that have the same.
+    Table 1 may contain any source of layers and any word vectors, since it compares runs that share them.
     """
     for sweep in pages.sweeps():
         if any(fits(run, setting) for setting in pages.table(sweep).settings):
@@ -133,14 +133,14 @@ def table_of(run: Started) -> str:
 
 
 def is_main(run: Started, random: bool = False) -> bool:
-    """Whether it is of the paper's comparison: its task's configuration, with any pre-trained word vectors and biLM.
+    """Whether it belongs to the paper's comparison: its task's configuration, any pre-trained word vectors and biLM.
 
-    With `random`: whether it is of the same comparison without pre-trained word vectors.
+    With `random`: whether it belongs to the same comparison without pre-trained word vectors.
     """
     plain = run.from_bilm and run.variant.get("bilm") not in ("untrained", "tuned") and not run.variant.keys() - CHOSEN
     return plain and random == (run.variant.get("vectors") == "random")
 
 
 def is_context_control(run: Started) -> bool:
-    """Whether it is a control of the paper's comparison: ELMo without context, or of an untrained biLM."""
+    """Whether it is a control of the paper's comparison: ELMo without context, or with an untrained biLM."""
     return fits(run, CONTEXT_FREE) or fits(run, UNTRAINED)

@@ -1,4 +1,4 @@
-"""The per-example results of a run, in a small file beside its record: read, written, and compared with its metrics."""
+"""The per-example results of a run, in a small file beside its record: reading, writing, and checking its metrics."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ SPLITS = ("dev", "test")
 DEV, PREDICTIONS = "dev.items.npz", "predictions.test.jsonl"  # in a run's work folder
 TOLERANCE = 1e-6  # of a metric in percent
 REMEDY = "remove it and its record, and run again"
-RESTART = "start the run again with force=true"  # of a run that has no record yet
+RESTART = "start the run again with force=true"  # for a run without a record
 
 
 def path_of(record: Path) -> Path:
-    """The path of a run's per-example results, given that of its record."""
+    """The path of a run's per-example results, from the path of its record."""
     return record.with_suffix(".items.npz")
 
 
@@ -32,7 +32,7 @@ def write(path: Path, items: Mapping[str, Items]) -> None:
 
 
 def packed(items: Mapping[str, Items]) -> bytes:
-    """The content of a file with the per-example results of each split; equal ones give equal bytes.
+    """The content of a file with the per-example results of each split; equal results give equal bytes.
 
     Arrays that count 0, 1, 2, ... are left out: `rows` if each row is an example, `clusters` if each example is one.
     """
@@ -73,14 +73,14 @@ def read(path: Path, remedy: str = REMEDY) -> dict[str, Items]:
         return found
     except UserError:
         raise
-    except Exception as error:  # whatever zip and numpy make of a damaged file
+    except Exception as error:  # zip and numpy raise many kinds for a damaged file
         raise UserError(
             f"not a readable file of per-example results ({type(error).__name__}: {error}); {remedy}", path
         ) from None
 
 
 def difference(computed: Mapping[str, float], given: Mapping[str, float]) -> str | None:
-    """The scores that follow from examples and those that are given, in words; None if they are the same."""
+    """The scores computed from examples and the given scores, in words; None if they are equal."""
     if computed.keys() == given.keys():
         ours = [computed[name] for name in given]
         if np.allclose(ours, [*given.values()], rtol=0, atol=TOLERANCE, equal_nan=True):
@@ -105,7 +105,7 @@ def check(
 def collect(folder: Path, test: Items | None) -> dict[str, Items]:
     """The per-example results to save beside a run's record: of dev at the selected epoch, and of test.
 
-    Those of dev are in the run's work folder, those of test in the module after its test.
+    The results of dev are in the run's work folder, those of test in the module after its test.
     """
     if test is None:
         raise ValueError("the module has not been tested")

@@ -1,4 +1,4 @@
-"""Records at W&B: one run for every record, repeatable without doubles; with the extra, a workspace and a report."""
+"""Records at W&B: one run for every record, never twice; with the extra, a workspace and a report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
 
 DIGEST = "published.sha256"  # in the folder of a complete offline run: the digest of its record, and its project
-DASHBOARDS = "dashboards.json"  # where the workspace and the report are, so that they are written once
+DASHBOARDS = "dashboards.json"  # the URLs of the workspace and the report, so that they are written once
 WRITTEN, UPDATED, THERE, LOGGED, FAILED = "written", "updated", "already there", "logged while they trained", "failed"
 NAME = "ELMo on its six tasks"
 COST = ("seconds", "tokens_per_second", "peak_memory_mib")
@@ -32,13 +32,13 @@ def publish(
     options: WandbConfig,
     tracked: Callable[[list[Record]], Iterable[Record]] = iter,
 ) -> Counter:
-    """Makes a W&B run of every record that has none, named by the run's id; returns how many of each outcome there are.
+    """Makes a W&B run of every record without one, named by the run's id; returns the count of each outcome.
 
     Args:
-        results_root: where the records are from.
-        folder: `folder/wandb/` receives what is written offline.
+        results_root: of the records.
+        folder: `folder/wandb/` receives offline runs.
         options: the project and the entity.
-        tracked: passes on the records that have no W&B run yet, and may show the progress.
+        tracked: yields the records without a W&B run, and may show the progress.
     """
     known = on_server(options) if has_key() else {}
     place = f" {options.entity or ''}/{options.project}"
@@ -71,7 +71,7 @@ def publish(
 
 
 def on_server(options: WandbConfig) -> dict[str, str | None]:
-    """The ids of the runs that a project has, with the digests of their records; empty where W&B cannot be reached."""
+    """The ids of a project's runs, with the digests of their records; empty if W&B cannot be reached."""
     import wandb
 
     try:
@@ -107,7 +107,7 @@ def publish_dashboards(
     Args:
         places: the records of each task and scale.
         tables: of all of them, in Markdown.
-        folder: `folder/wandb/` notes the URLs.
+        folder: `folder/wandb/` stores the URLs.
         options: the project and the entity.
     """
     import wandb
@@ -115,10 +115,10 @@ def publish_dashboards(
     path = folder / "wandb" / DASHBOARDS
     urls = json_text.read(path) if path.is_file() else {}
     try:
-        owner = options.entity or str(wandb.Api(timeout=10).default_entity)  # that of the key
+        owner = options.entity or str(wandb.Api(timeout=10).default_entity)  # the key's default
         for name, new in dashboards(owner, options.project, places, tables).items():
             saved = new
-            if name in urls:  # in the place of the earlier one
+            if name in urls:  # replaces the earlier one
                 saved = type(new).from_url(urls[name])
                 for part in ("sections", "runset_settings", "blocks"):
                     if hasattr(new, part):
@@ -127,7 +127,7 @@ def publish_dashboards(
             write_text(path, json_text.dumps(urls, indent=1) + "\n")
     except UserError:
         raise
-    except Exception as error:  # whatever W&B makes of a refused request
+    except Exception as error:  # W&B raises many kinds for a refused request
         raise UserError(f"W&B: {brief(error)}; the workspace or the report was not saved") from error
     return urls
 
@@ -135,7 +135,7 @@ def publish_dashboards(
 def dashboards(entity: str, project: str, places: Sequence[Sequence[Record]], tables: str) -> dict[str, Any]:
     """A workspace whose sections are scores, training, layer weights and cost, its runs grouped by table and label.
 
-    And a report: the tables, then for every task and scale the panels of its runs, grouped by label.
+    And a report with the tables, then for every task and scale the panels of its runs, grouped by label.
     """
     try:
         import wandb_workspaces.reports.v2 as wr  # type: ignore[import-not-found]
@@ -162,7 +162,7 @@ def _panels(wr: Any, records: Sequence[Record]) -> dict[str, list[Any]]:
     """The panels of some runs, by section."""
     monitors = sorted({record.monitor for record in records})
     mixes = {(place, len(epochs[0])) for record in records for place, epochs in record.layer_weights.items()}
-    layers = dict(sorted(mixes))  # of a place, the largest number
+    layers = dict(sorted(mixes))  # for a place, the largest number
 
     def curve(title: str, *metrics: str) -> Any:
         return wr.LinePlot(title=title, x="epoch", y=[*metrics])

@@ -1,4 +1,4 @@
-"""The record of a finished run: its keys on disk, their types, how they belong together; and the names of runs."""
+"""The record of a finished run: its keys on disk, their types and consistency; and the names of runs."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Plain = dict[str, Any]
 Name = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_][a-zA-Z0-9_.+-]{0,99}$")]  # part of a path and of a page
 Id = Annotated[str, StringConstraints(pattern="^[0-9a-f]{16}$")]
 Number = Annotated[float, Field(ge=-1e12, le=1e12)]  # what can be drawn and squared
-Scores = dict[str, Number]  # percent; a task of one's own may have a metric with other bounds
-Figure = float | dict[str, float] | None  # of the paper: one, or one for each metric
+Scores = dict[str, Number]  # percent; a user's own task may have a metric with other bounds
+Figure = float | dict[str, float] | None  # of the paper: a number, or one for each metric
 EPOCHS = shape(epoch=list[NonNegativeInt], updates=list[PositiveInt])  # columns that every history has
 HISTORY = Annotated[
     dict[str, list[Number | None]], BeforeValidator(lambda history: EPOCHS.model_validate(history) and history)
 ]
-CONFIG = shape(  # what readers of records use of it
+CONFIG = shape(  # the keys that readers of records use
     elmo=shape(where=str),
     scale=shape(note=str, bilm=(str | None, None)),
     task=shape(
@@ -68,26 +68,25 @@ KEYS = tuple(RECORD.model_fields)
 
 @dataclass(kw_only=True)
 class Started:
-    """What is known of a run before it ends.
+    """The description of a run, known before it ends.
 
     Attributes:
-        arm, variant: baseline or elmo, and what differs from the task's configuration by dotted key.
+        arm, variant: baseline or elmo, and the differences from the task's configuration by dotted key.
         version: of the task's computation.
         run, group: 16 hexadecimal digits, hashes of the settings with and without the seed.
         bilm: the name and sha256 of the biLM, null for a baseline, and whether it was tuned.
         commit, dirty: of the code; None without git.
         config: the resolved configuration, without folders of a machine.
-        own_files: by split, the name of a file of the user's where the scale has its own; None: an older record, of
-            which today's configuration files tell.
+        own_files: by split, the name of a user's file that replaces the scale's; None for an older record, for which
+            the current configuration files are compared.
         where, has_elmo: where ELMo enters ("none", "input", "output" or "both"), and whether it does.
-        bilm_name, bilm_seed: of the biLM; None for a baseline, and 1 unless the run makes it itself from another seed.
-        from_bilm: whether its layers, if it has any, are a biLM's, and not those of another source such as a
-            Transformer.
-        has_seen: whether its source of layers was trained on data of its task, as the source says (`bilm.seen`).
+        bilm_name, bilm_seed: of the biLM; None for a baseline, and 1 unless the run trains it itself from another seed.
+        from_bilm: whether its layers, if it has any, are a biLM's, not those of another source such as a Transformer.
+        has_seen: whether its source of layers was trained on data of its task, according to the source (`bilm.seen`).
         monitor: the metric by which the task selects an epoch.
         paper: the paper's figures: `baseline`, `elmo`, each a number or one for each metric, and `elmo_deviation`.
-        fraction: the share of the training data that the run was trained on.
-        vectors: the name of the static word vectors; "random" for those that are trained with the model alone.
+        fraction: the share of the training data used.
+        vectors: the name of the static word vectors; "random" for vectors trained only with the model.
     """
 
     task: str
@@ -130,7 +129,7 @@ class Started:
 
     @cached_property
     def own_data(self) -> dict[str, str]:
-        """The names of the user's own files of data, by the key that was typed; empty with the scale's own data."""
+        """The names of the user's own data files, by the typed key; empty with the scale's own data."""
         known = own_files(self.config) if self.own_files is None else self.own_files
         return {f"task.data.{split}": name for split, name in known.items()}
 
@@ -141,23 +140,23 @@ class Record(Started):
 
     Attributes:
         metrics: of the selected epoch, in percent, by split ("dev", "test") and name.
-        epoch: the selected one, from 1.
-        epochs, updates: all of them; `selected_updates`: those until the selected epoch.
+        epoch: the selected epoch, from 1.
+        epochs, updates: their total numbers; `selected_updates`: the updates until the selected epoch.
         layer_weights, gamma: by place of ELMo, for each epoch the weights s_j of all layers, and gamma.
         seconds, device_seconds: of the run; of the processor or GPU in its epochs.
-        preparing: the CPU seconds before them: "start", and for what was missing and had to be made: "files", "layers".
-        history: a list over the epochs for each key, of which `epoch` counts from 1; dev metrics as `dev.<metric>`.
-        settings: what the result depends on; `run` is its hash.
+        preparing: the CPU seconds before the epochs: "start", and for missing inputs: "files", "layers".
+        history: a list over the epochs for each key; `epoch` counts from 1; dev metrics as `dev.<metric>`.
+        settings: everything that the result depends on; `run` is its hash.
         more: further keys, as another version may write.
-        path: of its file; the run's per-example results lie beside it. None if it was not read from one.
-        weights: the digest of the biLM's weights; None for a baseline. Of a biLM that a run makes itself, as at mini,
-            it is the digest of the recipe, as in the run's identity: on another processor the same training rounds
-            otherwise, and runs on both are seeds of one arm.
-        vector_files: the digests of the files of word vectors, or of the text that they are made of: their name is any
-            file's.
-        inputs: the digests of its data and of its files of word vectors: runs that have the same ones compare.
+        path: of its file; the run's per-example results are beside it. None if it was not read from a file.
+        weights: the digest of the biLM's weights; None for a baseline. For a biLM that a run trains itself, as at mini,
+            it is the digest of the recipe, as in the run's identity: another processor rounds the same training
+            differently, but runs on both are seeds of one arm.
+        vector_files: the digests of the files of word vectors, or of the text for training them, because names are not
+            unique.
+        inputs: the digests of its data and of its files of word vectors: runs with equal inputs are comparable.
         dev_scores: the monitored metric on dev after every epoch, in percent.
-        rises: whether its dev score was best in the last epoch that it was allowed.
+        rises: whether its dev score was best in the last allowed epoch.
     """
 
     metrics: dict[str, dict[str, float]]
@@ -199,11 +198,11 @@ class Record(Started):
         words = self.settings["task"].get("words") or {}
         self.vector_files = DIGEST.findall(json_text.dumps([self.settings.get("vectors"), words.get("path")]))
         self.inputs = self.data_sha256, *self.vector_files
-        self.dev_scores = self.history.get(f"dev.{self.monitor}", [None])  # which a reader of records refuses
+        self.dev_scores = self.history.get(f"dev.{self.monitor}", [None])  # refused by readers of records
         self.rises = self.epoch == self.config["task"].get("fit", {}).get("epochs")
 
     def fills_batch(self, fraction: float) -> bool:
-        """Whether this share of the data of a run on all of it fills a batch, by the updates of its first epoch."""
+        """Whether this fraction of a full run's data fills a batch, by the updates of its first epoch."""
         trainer = self.config.get("trainer") or {}
         together = trainer.get("devices", 1) * (trainer.get("lightning") or {}).get("accumulate_grad_batches", 1)
         return fraction * self.history["updates"][0] * together >= 1
@@ -216,7 +215,7 @@ class Record(Started):
 
 
 def from_json(plain: Plain, path: Path | None = None) -> Record:
-    """A record from its keys on disk, which must fit together. Earlier versions counted epochs of `history` from 0."""
+    """A record from its keys on disk, which must be consistent. Earlier versions counted epochs of `history` from 0."""
     valid(RECORD, plain)
     known = {key: plain[key] for key in KEYS if key in plain}
     epochs = plain["history"]["epoch"]
@@ -245,14 +244,14 @@ def from_json(plain: Plain, path: Path | None = None) -> Record:
 
 
 def without_seed(settings: Mapping[str, Any]) -> Plain:
-    """What runs of one group have in common."""
+    """The common part of a group's runs."""
     return {key: value for key, value in settings.items() if key != "seed"}
 
 
 def own_files(config: Mapping[str, Any]) -> dict[str, str]:
-    """By split, the name of a file of the user's where the scale has its own; of a run's configuration without places.
+    """By split, the name of a user's file that replaces the scale's, in a run's configuration without places.
 
-    What a scale generates is known by its place, other files by their names.
+    Generated files of a scale are recognised by their place, other files by their names.
     """
     task, scale = config["task"], config["scale"]
     of_task, theirs, found = task.get("name"), dict[str, Any](), dict[str, str]()
@@ -299,7 +298,7 @@ def changes_text(variant: Mapping[str, Any]) -> str:
 
 
 def changes_in_words(variant: Mapping[str, Any]) -> dict[str, str]:
-    """A run's changes, each value in words; of a class its name, and its arguments by keys of their own."""
+    """A run's changes, each value in words; for a class its name, and its arguments under separate keys."""
     found = {}
     for key, value in variant.items():
         block = value if isinstance(value, Mapping) else {}
@@ -314,7 +313,7 @@ def changes_in_words(variant: Mapping[str, Any]) -> dict[str, str]:
 
 
 def in_words(value: Any) -> str:
-    """A value as one types it: false, null, the last part of a path or of the name of a class."""
+    """A value as typed: false, null, the last part of a path or of the name of a class."""
     if isinstance(value, str):
         dotted = "." in value and all(part.isidentifier() for part in value.split("."))
         return value.rpartition(".")[2] if dotted else value.rpartition("/")[2] if PATH.fullmatch(value) else value

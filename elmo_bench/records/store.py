@@ -20,14 +20,14 @@ from elmo_bench.system.storage.files import write_bytes
 from elmo_bench.system.storage.json_text import read_sealed, sealed
 
 REMEDY = "restore it (git checkout), or remove it and run again"
-AGAIN = "forced"  # in the folder of a run that is trained again: its record is still the earlier one
+AGAIN = "forced"  # in the folder of a run that is trained again, while its record is still the earlier one
 BLOCKS = ("config", "settings", "history", "metrics", "layer_weights")  # one line for each key in them
 
 T = TypeVar("T")
 
 
 class Mismatch(UserError):
-    """A record of another shape than records have, or of another run than its place says."""
+    """A file that is no record, or a record of another run than its path says."""
 
 
 def place(results_root: str | Path, scale: str, task: str, run: str) -> Path:
@@ -79,10 +79,10 @@ def columns(history: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
 
 
 def read(path: Path) -> Record:
-    """Reads a record, whose checksum shows that it is as `write` left it, and which says that it belongs here.
+    """Reads a record; its checksum must match its content, and its content its path.
 
     Raises:
-        Mismatch: it has another shape, or its place is that of another run.
+        Mismatch: it is no record, or its path is that of another run.
     """
     plain = read_sealed(path, "record", REMEDY, always=True)
     try:
@@ -97,8 +97,8 @@ def read(path: Path) -> Record:
 def read_all(results_root: str | Path, scale: str = "*", task: str = "*") -> list[Record]:
     """All records below `results_root`, or those of a scale or task, in the order of their paths.
 
-    What is no record of its place (a copy, say) is left out, and so are records of an earlier version of a task than
-    others there, which computed something else; a line says so.
+    Files that do not match their path (such as copies) are left out, and so are records of a task's earlier versions
+    beside newer ones, which compute something else; a line says so.
     """
     found = [*matching(read, sorted((Path(results_root) / "runs").glob(f"{scale}/{task}/[!.]*.json")))]
     newest = {record.task: record.version for record in sorted(found, key=lambda record: record.version)}
@@ -109,7 +109,7 @@ def read_all(results_root: str | Path, scale: str = "*", task: str = "*") -> lis
 
 
 def matching(read: Callable[[Path], T], paths: Iterable[Path]) -> Iterator[T]:
-    """What is read of each file that fits its place and form; a line says which are left out."""
+    """The content of each file that matches its path and form; a line names files left out."""
     for path in paths:
         try:
             yield read(path)
@@ -118,7 +118,7 @@ def matching(read: Callable[[Path], T], paths: Iterable[Path]) -> Iterator[T]:
 
 
 def full_runs(records: Sequence[Record]) -> list[Record]:
-    """The runs that trained on all batches; a line says how many are left out (`trainer.limit_batches`)."""
+    """The runs that trained on all batches; a line counts the runs left out (`trainer.limit_batches`)."""
     kept = [record for record in records if (record.config.get("trainer") or {}).get("limit_batches") is None]
     if left := len(records) - len(kept):
         print(f"left out: {left} run{'s' * (left > 1)} with trainer.limit_batches, trained on a part", file=sys.stderr)

@@ -1,6 +1,6 @@
-"""Studies of the biLM, Tables 4 to 7: JSON files analysis/<scale>/<study>/<id>.json, which hold numbers.
+"""Studies of the biLM, Tables 4 to 7: JSON files analysis/<scale>/<study>/<id>.json, which contain numbers.
 
-Tables and sentences are made of the numbers when they are shown, and a finding of the paper asks for one of them by
+Tables and sentences are made from the numbers when they are shown, and a finding of the paper selects one number by
 study, biLM and quantity.
 """
 
@@ -22,7 +22,7 @@ from elmo_bench.system.storage.hashing import fingerprint
 from elmo_bench.system.storage.json_text import read_sealed, sealed
 
 REMEDY = "restore it (git checkout), or remove it and make it again"
-LONG, SHARED = "long", "long, in common"  # quantities of the study `overlap`: long sentences; those of them in common
+LONG, SHARED = "long", "long, in common"  # quantities of the study `overlap`: long sentences; long sentences in common
 CELL = shape(
     source=str, quantity=str, value=Number, layer=(NonNegativeInt, None), minus=(NonNegativeInt, None), split=(str, ""),
     low=(Number, None), high=(Number, None), degrees=(Annotated[float, Field(ge=1)], None), n=(NonNegativeInt, None),
@@ -36,18 +36,18 @@ DIGITS = 4  # after the point, of the numbers in a file
 
 @dataclass(frozen=True)
 class StudyCell:
-    """One number of a study; or a text, such as the words near a word, where `value` is 0.
+    """One number of a study; or a text, such as the neighbours of a word, where `value` is 0.
 
     Attributes:
-        source: what was measured: a biLM or another source of vectors by its name, a task, a word.
-        quantity: what it counts, with its unit where that is not percent: a column of the table.
+        source: the measured object: a biLM or another source of vectors by its name, a task, a word.
+        quantity: the measured quantity, with its unit if not percent: a column of the table.
         value: a count is an int.
         layer: of the source, from 0.
         minus: the layer whose value is subtracted; the value is then a difference.
-        split: of the data, where there are several.
+        split: of the data, if there are several.
         low, high: the 95 % interval.
         degrees: of freedom of its standard error; None: one fewer than the clusters.
-        n, clusters: the examples measured, and in how many independent clusters they come (documents, where known).
+        n, clusters: the numbers of examples and of independent clusters (documents, if known).
         paper: the paper's figure.
     """
 
@@ -67,7 +67,7 @@ class StudyCell:
 
     @property
     def behind(self) -> str:
-        """How many examples are behind it, in how many clusters; empty where that is not known."""
+        """The numbers of its examples and clusters; empty if unknown."""
         return "" if self.n is None or self.clusters is None else f"{self.n:,} examples in {self.clusters:,} clusters"
 
 
@@ -77,11 +77,11 @@ class StudyRecord:
 
     Attributes:
         what: its title, without scale and biLM.
-        note: how it was measured, in words.
-        cells: its numbers, in the order in which a table shows them.
+        note: a description of the measurement.
+        cells: its numbers, in the order of the table.
         bilm: the name of the biLM; empty for a study of a text.
         table: the number of the paper's table.
-        settings: all that the result depends on; their hash is the id.
+        settings: everything that the result depends on; their hash is the id.
     """
 
     scale: str
@@ -100,7 +100,7 @@ class StudyRecord:
 
     @property
     def title(self) -> str:
-        """What the table shows, of which scale and biLM."""
+        """The title of the table, with scale and biLM."""
         table = f"Table {self.table}: " if self.table else ""
         return f"{table}{self.what}, scale {self.scale}" + (f", biLM {self.bilm}" if self.bilm else "")
 
@@ -109,7 +109,7 @@ class StudyRecord:
         return Path(results_root) / "analysis" / self.scale / self.study / f"{self.id}.json"
 
     def find(self, quantity: str, source: str, layer: int | None = None, minus: int | None = None) -> list[StudyCell]:
-        """The numbers of a quantity of a source; `minus` asks for a difference of two layers, in either order."""
+        """The numbers of a quantity of a source; `minus` selects a difference of two layers, in either order."""
         of_source = [cell for cell in self.cells if (cell.quantity, cell.source) == (quantity, source)]
         found = [cell for cell in of_source if (cell.layer, cell.minus) == (layer, minus)]
         if found or minus is None:
@@ -123,7 +123,7 @@ class StudyRecord:
 
 
 def write(record: StudyRecord, results_root: str | Path, more: Mapping[str, Any] | None = None) -> StudyRecord:
-    """Writes a study, and returns it as it is read."""
+    """Writes a study, and returns it as read back."""
     path = record.place(results_root)
     write_text(path, dumps(record, more or {}))
     return read(path)
@@ -136,13 +136,13 @@ def dumps(record: StudyRecord, more: Mapping[str, Any]) -> str:
 
 
 def _plain(cell: StudyCell) -> dict[str, Any]:
-    """What a cell has beside its defaults."""
+    """A cell's values that differ from the defaults."""
     given = {each.name: value for each in fields(StudyCell) if (value := getattr(cell, each.name)) != each.default}
     return {key: round(value, DIGITS) if isinstance(value, float) else value for key, value in given.items()}
 
 
 def read_all(results_root: str | Path) -> list[StudyRecord]:
-    """All studies below `results_root`, by table and title. A file that does not fit is left out; a line says so."""
+    """All studies below `results_root`, by table and title. Invalid files are left out; a line says so."""
     found = matching(read, sorted((Path(results_root) / "analysis").glob("*/*/[!.]*.json")))
     return sorted(found, key=lambda record: (record.table is None, record.table, record.title))
 
@@ -151,7 +151,7 @@ def read(path: Path) -> StudyRecord:
     """A study.
 
     Raises:
-        Mismatch: it is of another form or place.
+        Mismatch: its form or path is wrong.
     """
     page = read_sealed(path, "study", REMEDY, always=True)
     try:

@@ -1,4 +1,4 @@
-"""What a run costs, the same number everywhere: the median of the computing time of recorded runs."""
+"""The cost of a run, the same number everywhere: the median of the computing time of recorded runs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def typical(records: Sequence[Record]) -> float:
 
 
 def expected(run: RunConfig, records: Sequence[Record]) -> float:
-    """The seconds of computing that a run takes if it goes as recorded ones of its task and arm did: their median.
+    """The expected seconds of computing of a run: the median of recorded runs of its task and arm.
 
-    Of each, in proportion to the epochs and the training batches that the run is allowed.
+    Each is scaled to the run's epochs and training batches.
     """
     return median(record.device_seconds * _proportion(run, record) for record in records)
 
@@ -50,9 +50,9 @@ def start(records: Sequence[Record]) -> float:
 
 
 def making(records: Sequence[Record], tasks: Collection[str]) -> float:
-    """The CPU seconds that the first runs of these tasks make things for: the most that it took in a recorded run.
+    """The CPU seconds that the first runs of these tasks need for making inputs: the maximum over recorded runs.
 
-    Layers are those of a task; files, such as data and word vectors, are made by the first of all and count for "".
+    Layers belong to a task; files, such as data and word vectors, are made by the first run of all and count for "".
     """
     most: dict[tuple[str, str], float] = {}
     for record in records:
@@ -65,10 +65,10 @@ def making(records: Sequence[Record], tasks: Collection[str]) -> float:
 
 
 def on_one_processor(*groups: Sequence[Record]) -> tuple[str, list[list[Record]]]:
-    """The runs that can be compared in time: those on the kind of processor that every group has, and most runs.
+    """The runs that can be compared in time: those on the most frequent kind of processor that every group has.
 
     Returns:
-        The kind, and the groups' runs on it; "" and the groups as they are where they have none in common.
+        The kind, and the groups' runs on it; "" and the unchanged groups if they have none in common.
     """
     kinds = [Counter(record.machine.get("cpu", "") for record in group) for group in groups]
     shared = set.intersection(*map(set, kinds)) - {""}

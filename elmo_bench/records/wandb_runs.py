@@ -1,6 +1,6 @@
-"""A run at W&B: what it shows of a record, the same while it trains (`logger=wandb`) and later (`publish`).
+"""A W&B run: its content from a record, the same during training (`logger=wandb`) and later (`publish`).
 
-Nothing of W&B stops what it logs. A run is online if the server accepts the key within seconds, else offline.
+W&B never stops the program. A run is online if the server accepts the key within seconds, otherwise offline.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SWEEP = "WANDB_SWEEP_ID"  # set by an agent of a W&B sweep
 MODE = "WANDB_MODE"
 SECONDS = 15  # for the server to accept a run
-LAST_SECONDS = 60  # for the upload of what is left when a run ends; the rest stays on disk
+LAST_SECONDS = 60  # for the remaining upload when a run ends; the rest stays on disk
 MOST_ROWS = 10_000  # of a W&B table
 LONGEST = 128  # characters of a W&B name or group
 LONGEST_TAG = 64
@@ -39,7 +39,7 @@ os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
 
 
 class WandbRun:
-    """An open W&B run, or none. An error of W&B is one line on stderr and ends the logging, not the program.
+    """An open W&B run, or none. An error of W&B prints one line on stderr and ends the logging, not the program.
 
     Attributes:
         folder: where the run is stored on this machine; None if there is no run.
@@ -55,7 +55,7 @@ class WandbRun:
         self._do(lambda run: run.log(dict(row), step=step, commit=True))
 
     def conclude(self, record: Record, items: Items | None, predictions: Path | None) -> None:
-        """Logs what a record says of the run as a whole, after its epochs, and the table of its test set.
+        """Logs the record's values for the complete run, after its epochs, and the table of its test set.
 
         Args:
             record: of the finished run.
@@ -75,17 +75,17 @@ class WandbRun:
         self._do(log)
 
     def close(self, failed: bool = False) -> None:
-        """Ends the run. Online, what cannot be uploaded within a minute stays on disk; offline, W&B's own log goes."""
+        """Ends the run. Online, data not uploaded within a minute stay on disk; offline, W&B's own log is removed."""
         self._do(lambda run: run.finish(exit_code=int(failed)))
         if self.folder is not None and self.offline:
-            shutil.rmtree(self.folder / "logs", ignore_errors=True)  # it names folders of this machine
+            shutil.rmtree(self.folder / "logs", ignore_errors=True)  # they name folders of this machine
 
     def _do(self, action: Callable[[Any], Any]) -> None:
         try:
             if self.run is not None:
                 action(self.run)
-        except Exception as error:  # whatever it is, the record and the CSV files are complete without W&B
-            say(error, f"no more is logged; `wandb sync {self.folder}` uploads what has been")
+        except Exception as error:  # of any kind: the record and the CSV files are complete without W&B
+            say(error, f"logging has ended; `wandb sync {self.folder}` uploads the data so far")
             self.run = None
 
 
@@ -93,13 +93,13 @@ class WandbRun:
 
 
 def opened(folder: Path, load: bool = True, **arguments: Any) -> WandbRun:
-    """Opens a run: online, or offline where there is no key, or where W&B cannot be reached or refuses the key.
+    """Opens a run: online, or offline if there is no key, or if W&B cannot be reached or refuses the key.
 
     If WANDB_MODE is "disabled", nothing is logged.
 
     Args:
         folder: the run is stored in `folder/wandb/`.
-        load: whether to log the load of this machine too.
+        load: whether to log the load of this machine, too.
         arguments: of `wandb.init`.
     """
     try:
@@ -107,7 +107,7 @@ def opened(folder: Path, load: bool = True, **arguments: Any) -> WandbRun:
     except ImportError:
         say("wandb is not installed", "`elmo-bench publish` uploads the record later")
         return WandbRun()
-    logging.raiseExceptions = False  # of W&B's own log, which a full disk does not take, no traceback is shown
+    logging.raiseExceptions = False  # no traceback if a full disk refuses W&B's own log
     online = True
     while online:  # a second time after the server has failed
         try:
@@ -119,35 +119,35 @@ def opened(folder: Path, load: bool = True, **arguments: Any) -> WandbRun:
                 silent=True, console="off", init_timeout=SECONDS, finish_timeout=LAST_SECONDS,
                 finish_timeout_raises=True, x_disable_stats=not load, disable_git=True, host="", symlink=False,
                 x_disable_meta=True,  # it names paths of this machine
-                x_transaction_log_flush_interval=0.2,  # a killed process leaves what it has logged
+                x_transaction_log_flush_interval=0.2,  # so that a killed process keeps its logged data
             )  # fmt: skip
             mode = "online" if online else "offline"
             kept = {"dir": folder, "mode": mode, "resume": "allow", "reinit": "create_new", "settings": settings}
             return WandbRun(wandb.init(**kept, **arguments))
         except Exception as error:
             if not online:
-                say(error, "nothing is logged there")
+                say(error, "nothing is logged to W&B")
                 break
-            go_offline(error, "what follows is logged offline")
-            wandb.teardown()  # its service still holds the run's id
+            go_offline(error, "logging continues offline")
+            wandb.teardown()  # its service still uses the run's id
     return WandbRun()
 
 
 def go_offline(error: Exception, so: str) -> None:
-    """After a failure of the server, it is not asked again by this process, so that a sweep waits once."""
+    """After a failure of the server, this process does not ask it again, so that a sweep waits only once."""
     say(error, so)
     os.environ[MODE] = "offline"
 
 
 def has_key() -> bool:
-    """Whether runs are to be online: there is a key, of WANDB_API_KEY or `wandb login`, and nothing says otherwise."""
+    """Whether runs are online: there is a key (WANDB_API_KEY or `wandb login`), and no setting says otherwise."""
     from requests.utils import get_netrc_auth
 
     return _mode() == "online" and bool(os.environ.get("WANDB_API_KEY") or get_netrc_auth(_settings().base_url))
 
 
 def _mode() -> str:
-    """What WANDB_MODE says, or `wandb offline` in this folder: online, offline or disabled."""
+    """The mode from WANDB_MODE, or from `wandb offline` in this folder: online, offline or disabled."""
     return os.environ.get(MODE) or str(_settings().mode)
 
 
@@ -163,13 +163,13 @@ def say(what: Exception | str, so: str) -> None:
 
 
 def brief(error: Exception) -> str:
-    """The first line of an error's message; of an error about several values (pydantic's), what is wrong with each."""
+    """The first line of an error's message; for pydantic's error about several values, each fault."""
     if several := getattr(error, "errors", None) if type(error).__name__ == "ValidationError" else None:
         return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in several())
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
-# What a run shows.
+# The content of a run.
 
 
 def of_record(
@@ -180,7 +180,7 @@ def of_record(
     predictions: Path | None = None,
     epochs: bool = True,
 ) -> WandbRun:
-    """Makes a W&B run of a record, and closes it; `epochs=False`: they are there. For others, see `conclude`."""
+    """Makes a W&B run of a record, and closes it; `epochs=False`: they exist already. For others, see `conclude`."""
     run = opened(folder, load=False, **arguments(record, options))
     for row in rows(history(record)) if epochs else ():
         run.log(row, row["updates"])
@@ -190,10 +190,10 @@ def of_record(
 
 
 def arguments(record: Started, options: WandbConfig, sweep: str | None = None) -> dict[str, Any]:
-    """The arguments of `wandb.init`: names, tags and the run's configuration; paths of a machine are in none.
+    """The arguments of `wandb.init`: names, tags and the run's configuration, without paths of a machine.
 
-    Charts group by the label: runs with the same arm may differ in all else. The group is the sweep that it is a run
-    of, else the first table in which it stands. In a sweep of W&B's, the agent has given the run its id.
+    Charts group by the label, since runs with the same arm may differ in everything else. The group is the run's sweep,
+    or the first table that contains it. In a W&B sweep, the agent has given the run its id.
     """
     group = options.group or f"{sweep or table_of(record)}/{record.scale}/{record.task}"
     config = {key: value for key, value in record.config.items() if key not in ("logger", "launcher", "sweeper")}
@@ -215,13 +215,13 @@ def arguments(record: Started, options: WandbConfig, sweep: str | None = None) -
 
 
 def cut(name: str, end: str = "") -> str:
-    """A name with its end, in the 128 characters that the server takes."""
+    """A name with its end, in the 128 characters that the server accepts."""
     room = LONGEST - len(end)
     return (name if len(name) <= room else f"{name[: room - 3]}...") + end
 
 
 def about(record: Started) -> dict[str, Any]:
-    """What a record says of its origin, with its own digest when it is finished."""
+    """The origin of a record, with its own digest when it is finished."""
     origin = {key: getattr(record, key) for key in ABOUT if hasattr(record, key)}
     origin["bilm_sha256"] = record.bilm.get("sha256")
     return origin | ({"digest": digest(record)} if isinstance(record, Record) else {})
@@ -239,7 +239,7 @@ def history(record: Record) -> dict[str, list[Any]]:
 
 
 def rows(epochs: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """One row for each epoch, from columns as in a record (`store.columns`); values that are missing are left out."""
+    """One row for each epoch, from columns as in a record (`store.columns`), without missing values."""
     named: dict[str, Sequence[Any]] = {}
     for key, column in epochs.items():
         kind, _, name = key.partition(".")
@@ -259,7 +259,7 @@ def rows(epochs: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 
 def summary(record: Record) -> dict[str, Any]:
-    """The scores, layer weights and gamma at the selected epoch, and what the run cost."""
+    """The scores, layer weights and gamma at the selected epoch, and the cost of the run."""
     chosen = rows(history(record))[record.epoch - 1]
     mixes = {key: value for key, value in chosen.items() if key.startswith("elmo/")}
     scores = {f"{split}/{name}": value for split, metrics in record.metrics.items() for name, value in metrics.items()}
@@ -268,7 +268,7 @@ def summary(record: Record) -> dict[str, Any]:
 
 
 def table(items: Items, predictions: Path | None) -> DataFrame:
-    """A row for each row of the test set: its prediction, where it is known, and its statistics."""
+    """A row for each row of the test set: its prediction, if known, and its statistics."""
     from pandas import DataFrame, Series
 
     found: Any = DataFrame(items.statistics, dtype=float).groupby(items.rows).sum()

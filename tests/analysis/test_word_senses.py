@@ -121,7 +121,7 @@ def test_xml_and_its_gold_keys(tmp_path):
     s0.t1   | s0.t1                                        | 1    | a\.xml:8: instance d0\.s0\.t1: has no gold key
     s0.t1   | s0.t0                                        | 2    | a\.xml:8: instance d0\.s0\.t0: occurs twice
     s0.t1   | s0.t1                                        | 3    | a\.txt:3: d9\.t0: there is no such instance
-    <corpus | <!DOCTYPE c [<!ENTITY e "eee">]><corpus      | 2    | a\.xml:2: declares an entity
+    <corpus | <!DOCTYPE c [<!ENTITY e "eee">]><corpus      | 2    | a\.xml:2: declares an XML entity
     >bank<  | ><                                           | 2    | a\.xml:6: an empty instance
 """)
 def test_wrong_xml_is_one_line(tmp_path, before, after, keys, match):

@@ -200,7 +200,7 @@ def test_a_key_that_does_not_serve_is_one_line_and_the_run_is_offline(tmp_path, 
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=places.ROOT, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.split()) == (0, ["True", "True"]), done.stderr
-    assert re.fullmatch(f"W&B: .*{said}.*; what follows is logged offline\n", done.stderr), done.stderr
+    assert re.fullmatch(f"W&B: .*{said}.*; logging continues offline\n", done.stderr), done.stderr
     assert len(list(tmp_path.glob("wandb/offline-run-*"))) == 2
 
 
@@ -226,7 +226,7 @@ def test_an_error_of_wandb_ends_the_logging_in_one_line(capsys):
     for step in (1, 2):
         run.log({"loss": 1.0}, step)
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("W&B: the service has died; no more is logged")
+    assert line.startswith("W&B: the service has died; logging has ended")
 
 
 def test_a_value_that_wandb_refuses_is_named_in_one_line(tmp_path, capsys):
@@ -234,7 +234,7 @@ def test_a_value_that_wandb_refuses_is_named_in_one_line(tmp_path, capsys):
     wandb_runs.opened(tmp_path, project="p", tags=["x" * 100])
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("W&B: run_tags: ")
-    assert line.endswith("between 1 and 64 characters; nothing is logged there")
+    assert line.endswith("between 1 and 64 characters; nothing is logged to W&B")
 
 
 def test_a_key_that_wandb_login_has_left_is_found(tmp_path, monkeypatch):

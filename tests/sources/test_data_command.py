@@ -196,7 +196,7 @@ def test_links_large_members_and_bombs_are_refused(tmp_path):
     with refuses("is a link"):
         unpack(path, tmp_path / "in", ["*.txt"], 1000)
     path.write_bytes(tar_gz({"a.txt": bytes(range(256)) * 10}))
-    with refuses("more than its file in conf.data allows"):
+    with refuses("more bytes than its file in conf.data allows"):
         unpack(path, tmp_path / "in", ["*.txt"], 1000)
     path.write_bytes(tar_gz({"b.bin": bytes(10_000_000)}))
     with refuses("200 times its size"):
