@@ -1,4 +1,4 @@
-"""Processes of Python that run this very code, and end with the one that started them, also where that is killed."""
+"""Python processes that run this copy of the code, and end with their parent, even if it is killed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 
 from elmo_bench.system import start
 
-PARENT = "ELMO_BENCH_PARENT"  # set in the environment of a process that is to end with its parent: the parent's id
+PARENT = "ELMO_BENCH_PARENT"  # in the environment of a process that must end with its parent: the parent's id
 POLL = 0.2  # seconds
 PR_SET_PDEATHSIG = 1  # of <sys/prctl.h>
 
@@ -22,7 +22,7 @@ def python(module: str, *arguments: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """What to add to the environment of a process that this one starts."""
+    """Additions to the environment of a process that this one starts."""
     return {PARENT: str(os.getpid())}
 
 
@@ -30,12 +30,12 @@ def end_with_parent(parent: int | None = None) -> None:
     """Ends this process as soon as its parent has ended: on Linux the kernel does it, elsewhere a thread.
 
     Args:
-        parent: the id of the process that started this one; None: as `environment` says, if it does. It is compared
-            with the present parent, since that one may have ended before this call.
+        parent: the id of the process that started this one; None: from `environment`, if set there. It is compared
+            with the current parent, since the original one may have ended before this call.
     """
-    given = os.environ.pop(PARENT, None)  # what this process starts has another parent
+    given = os.environ.pop(PARENT, None)  # processes that this one starts have another parent
     parent = parent or (int(given) if given and given.isdecimal() else None)
-    if parent in (None, os.getpid()):  # a launcher that runs in the process which was to start others, as with n_jobs=1
+    if parent in (None, os.getpid()):  # a launcher that runs jobs in its own process, as with n_jobs=1
         return
 
     def watch() -> None:
@@ -45,5 +45,5 @@ def end_with_parent(parent: int | None = None) -> None:
 
     if sys.platform != "linux" or ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0):
         threading.Thread(target=watch, daemon=True).start()
-    elif os.getppid() != parent:  # it has ended before the kernel was asked
+    elif os.getppid() != parent:  # it ended before the kernel was asked
         watch()

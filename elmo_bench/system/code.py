@@ -1,9 +1,9 @@
-"""Where the code that configuration files name is imported from.
+"""Importing the code that configuration files name.
 
 `tasks.ner.reader.NerReader` there means the tasks of this project, whatever else is called `tasks`. In a checkout
-they are the top-level package. In a wheel, which installs nothing there but elmo_bench, and beside somebody's own
-`tasks.py`, the same package is `elmo_bench.tasks`. A folder of one's own (`places.own`) adds its code: `FOLDER/tasks/`
-to the tasks, and all else as it lies in the folder.
+they are the top-level package. In a wheel, which installs only elmo_bench at the top level, and beside a user's own
+`tasks.py`, the same package is `elmo_bench.tasks`. A user's folder (`places.own`) adds its code: `FOLDER/tasks/` to
+the tasks, and all other modules under their own names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from elmo_bench.system import places
 
 TASKS = "tasks"
 INSIDE = f"elmo_bench.{TASKS}"
-INTERFACE: dict[str, str] = {}  # where the names of the Python interface are; the package, which has it, fills this
+INTERFACE: dict[str, str] = {}  # the places of the Python interface's names, filled in by the package
 
 
 def located(name: str) -> str:
@@ -41,8 +41,8 @@ def importable(node: Any) -> Any:
 
 @cache
 def _home(own: Path | None) -> str:
-    """The name of the package of tasks; the folder of one's own is on the path from now on."""
-    if TASKS in sys.modules:  # what `import tasks` gives
+    """The name of the package of tasks; from now on the user's folder is on the path."""
+    if TASKS in sys.modules:  # the result of `import tasks`
         found = getattr(sys.modules[TASKS], "__path__", None)
     else:
         found = (spec := find_spec(TASKS)) and spec.submodule_search_locations
@@ -54,7 +54,7 @@ def _home(own: Path | None) -> str:
         sys.modules["elmo_bench"].__path__.append(str(places.BROUGHT))
         name = INSIDE
     folders = [] if own is None else [own]
-    if own is not None and own.name == "conf":  # as in a checkout, whose code lies beside it
+    if own is not None and own.name == "conf":  # as in a checkout, with the code beside it
         folders.append(own.parent)
     for folder in folders:
         if (folder / TASKS).is_dir():

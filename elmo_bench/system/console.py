@@ -1,6 +1,6 @@
 """What all commands print: errors in one line with exit status 2, tables, progress; and the standard streams.
 
-No large library is imported here: `score`, and a run that is already recorded, answer in about a second.
+No large library is imported here, so that `score`, and a run that is already recorded, answer in about a second.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from elmo_bench.system.errors import UserError, ran_out
 from elmo_bench.system.storage import disk
 
 FULL = "HYDRA_FULL_ERROR"
-SHORT = "ELMO_BENCH_SHORT_ERRORS"  # beside FULL: `report` has set that for Hydra, and the user has not asked for it
+SHORT = "ELMO_BENCH_SHORT_ERRORS"  # beside FULL, if `report` has set FULL for Hydra and not the user
 T = TypeVar("T")
 E = TypeVar("E", bound=BaseException)
 # Functions that turn an error of a library into one line, or return None; the configuration adds one for Hydra.
 EXPLAINERS: list[Callable[[BaseException], str | None]] = []
 
-OUTPUT = "standard output or a temporary file"  # what an error of the disk is about that names no file
+OUTPUT = "standard output or a temporary file"  # the subject of a disk error that names no file
 
 
 def report(main: Callable[[], T], again: str = "run the command again") -> T:
     """Runs an entry point; an error that the user can correct becomes one line on stderr and exit status 2.
 
-    `Interrupted` has a status of its own. `HYDRA_FULL_ERROR=1` or the argument `debug=true` shows the traceback. For
-    other errors it is always shown. A signal ends it in one line, with exit status 130 (SIGINT), 143 (SIGTERM) or 129
-    (SIGHUP).
+    `Interrupted` has its own status. `HYDRA_FULL_ERROR=1` or the argument `debug=true` shows the traceback. For other
+    errors it is always shown. A signal ends the command with one line and exit status 130 (SIGINT), 143 (SIGTERM) or
+    129 (SIGHUP).
     """
     with signals.heard(again):
         try:
@@ -42,8 +42,8 @@ def report(main: Callable[[], T], again: str = "run the command again") -> T:
             if (number := signals.received()) is None:
                 raise
         print(signals.line(number), file=sys.stderr, flush=True)
-        # An interrupt that came through exec(), as in the import of a dataclass, stays noted in the interpreter, which
-        # would then end itself by SIGINT instead of with this status. The next exec() forgets it.
+        # An interrupt during exec(), as in the import of a dataclass, stays noted in the interpreter, which would then
+        # end itself by SIGINT instead of with this status. The next exec() clears the note.
         exec("")
         sys.exit(128 + number)
 
@@ -53,13 +53,13 @@ def _reported(main: Callable[[], T]) -> T:
     full = (before[FULL] not in (None, "", "0") and before[SHORT] is None) or "debug=true" in sys.argv
     os.environ[FULL] = "1"  # makes Hydra raise its errors instead of printing them
     if not full:
-        os.environ[SHORT] = "1"  # for the commands that this one starts
+        os.environ[SHORT] = "1"  # for commands that this one starts
     try:
         done = main()
-        sys.stdout.flush()  # not left to the end of the process, where an error could not be told
+        sys.stdout.flush()  # not at the end of the process, where an error could not be reported
         if isinstance(sys.stdout, _Closed) and sys.stdout.used:
-            lost = "done, but standard output is closed, so what it prints is lost"
-            raise UserError(f"{lost}; >/dev/null if that is wanted")
+            lost = "done, but standard output is closed, so the output is lost"
+            raise UserError(f"{lost}; use >/dev/null if that is intended")
         return done
     except BrokenPipeError:  # the reader of our output has exited
         _mute()
@@ -86,7 +86,7 @@ def _reported(main: Callable[[], T]) -> T:
 
 
 def _mute() -> None:
-    """What stdout still holds goes nowhere: it cannot be written, and the end of the process would try it again."""
+    """Discards stdout's buffer: it cannot be written, and the end of the process would try it again."""
     with suppress(OSError, ValueError):  # a stand-in for stdout is no file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -95,7 +95,7 @@ def show(error: BaseException) -> None:
     """Prints an error's line on stderr, at most once per error."""
     origin = next(_causes(error, UserError), error)
     if not getattr(origin, "shown", False):
-        with suppress(OSError):  # where stderr cannot be written, the exit status tells it
+        with suppress(OSError):  # if stderr cannot be written, the exit status is enough
             print(f"error: {explain(error)}", file=sys.stderr, flush=True)
         origin.shown = True  # type: ignore[attr-defined]
 
@@ -105,7 +105,7 @@ def explain(error: BaseException) -> str | None:
     if cause := next(_causes(error, UserError), None):
         return str(cause)
     if ran_out(error):
-        return "out of memory; a smaller batch or model needs less, or another program holds the memory"
+        return "out of memory; a smaller batch or model needs less, or another program uses the memory"
     if isinstance(error, OSError) and (refused := disk.explain(error, OUTPUT)):
         return str(refused)
     return next((line for explainer in EXPLAINERS if (line := explainer(error))), None)
@@ -124,13 +124,13 @@ def choices(name: str, known: Sequence[str]) -> str:
     return (f"did you mean {near[0]}? " if near else "") + "choose from " + ", ".join(known)
 
 
-# The standard streams, where one is closed, cannot show every character, or is read by another process. Python leaves a
-# closed one as None, on which `print` is silent and all else fails; and the next file that is opened gets its number,
-# so that what a library prints would go into that file.
+# Standard streams may be closed, unable to show every character, or read by another process. Python leaves a closed
+# stream as None, on which `print` is silent and everything else fails; and the next opened file gets its number, so
+# that a library's output would go into that file.
 
 
 class _Closed(io.TextIOWrapper):
-    """In place of a closed stdout: what is printed is lost."""
+    """In place of a closed stdout: output is lost."""
 
     used = False
 
@@ -140,19 +140,19 @@ class _Closed(io.TextIOWrapper):
 
 
 def tables() -> Any:
-    """The standard output as rich's console, on which tables keep their columns whole in a file or a pipe."""
+    """The standard output as rich's console, with wide tables if it is a file or a pipe."""
     from rich.console import Console
 
     return Console(width=None if sys.stdout.isatty() else 200, highlight=False)
 
 
 def ready() -> None:
-    """Makes all three usable, before any file is opened. Characters that one cannot show are escaped, as in `\\xb1`."""
+    """Makes all three usable, before any file is opened. Characters that cannot be shown are escaped, as in `\\xb1`."""
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free: this one
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
     sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115
     sys.stdout = sys.stdout or _Closed(io.FileIO(1, "w", closefd=False), "utf-8")
     sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115

@@ -12,7 +12,7 @@ from typing import Any
 
 StrPath = str | PathLike[str]
 LONGEST = 2_000  # characters of a message
-# In the messages of torch, CUDA, cuDNN, cuBLAS and the C++ library; none of them has a type of its own on a CPU.
+# Parts of messages of torch, CUDA, cuDNN, cuBLAS and the C++ library; on a CPU no such error has a specific type.
 NO_MEMORY = ("out of memory", "can't allocate memory", "cannot allocate memory", "not enough memory", "alloc_failed",
              "bad_alloc")  # fmt: skip
 
@@ -20,17 +20,17 @@ NO_MEMORY = ("out of memory", "can't allocate memory", "cannot allocate memory",
 class UserError(Exception):
     """Something outside the code is wrong: an argument, a file, a missing download.
 
-    Every command prints it as one line and exits with status 2 (no traceback). Only several faults at once are a list,
-    a line each.
+    Every command prints it as one line and exits with status 2 (no traceback). Only several faults at once are printed
+    as a list, one line each.
 
     Args:
-        message: what is wrong and what to do about it, in one line.
+        message: the fault and the remedy, in one line.
         path: the file at fault, if there is one.
         line: its line, counted from 1, if there is one.
         faults: lines of a list that follows the message.
 
     Attributes:
-        status: with which a command ends.
+        status: the exit status of a command.
     """
 
     status = 2
@@ -60,12 +60,12 @@ class UserError(Exception):
 
 
 def notice(message: str, path: Any = None) -> None:
-    """Prints a line on the standard error that is not an error."""
+    """Prints a line on the standard error that is no error."""
     print(f"{path}: {message}" if path else message, file=sys.stderr)
 
 
 def check_missing(what: str, problems: Sequence[str]) -> None:
-    """Refuses to go on if anything is missing: one thing in one line, several in a list below what needs them."""
+    """Refuses to continue if anything is missing: a single fault as one line, several as a list below the heading."""
     if len(problems) == 1:
         raise UserError(problems[0])
     if problems:
@@ -73,16 +73,16 @@ def check_missing(what: str, problems: Sequence[str]) -> None:
 
 
 class Interrupted(UserError):
-    """Something ended the work, such as the death of another of its processes; the same command resumes it.
+    """The work was interrupted, for example because another of its processes was killed; the same command resumes it.
 
-    The exit status, 75, is what sysexits.h calls a temporary failure: a cluster starts the run again.
+    The exit status 75 means a temporary failure in sysexits.h: a cluster starts the run again.
     """
 
     status = 75
 
 
 def as_typed(value: Any) -> str:
-    """A value as one types it in a configuration: null, true, 0.5."""
+    """A value as typed in a configuration: null, true, 0.5."""
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -91,7 +91,7 @@ def as_typed(value: Any) -> str:
 def printable(text: str) -> str:
     """The text with control characters as escapes such as \\x1b, and the middle of a long one left out.
 
-    Messages quote files, whose content must neither control the terminal nor fill it.
+    Messages quote files, whose content must neither control nor flood the terminal.
     """
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]} ... {text[-LONGEST // 4 :]}"
@@ -101,7 +101,7 @@ def printable(text: str) -> str:
 
 
 def ran_out(error: BaseException) -> bool:
-    """Whether an error says that there is no memory left."""
+    """Whether an error means that memory is exhausted."""
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     known = isinstance(error, RuntimeError) and any(sign in str(error).lower() for sign in NO_MEMORY)
@@ -113,8 +113,8 @@ def explained(doing: Callable[[], str], remedy: str) -> Iterator[None]:
     """Turns the errors of exhausted memory, on the machine or on a device, into one line.
 
     Args:
-        doing: says what was done, with the size of the batch, as in "training on 64 sentences"; called only then.
-        remedy: which setting needs less memory.
+        doing: describes the work, with the size of the batch, as in "training on 64 sentences"; called only then.
+        remedy: the setting that reduces memory.
     """
     try:
         yield

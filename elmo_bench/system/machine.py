@@ -31,7 +31,7 @@ _prepared: dict[str, float] = {}
 
 @contextmanager
 def preparing(what: str) -> Iterator[None]:
-    """Counts the CPU seconds of what a run makes before it trains."""
+    """Counts the CPU seconds for making a run's inputs before it trains."""
     began = time.process_time()
     yield
     _prepared[what] = round(time.process_time() - began, 1)
@@ -54,7 +54,7 @@ def commit() -> tuple[str | None, bool | None]:
 
 
 def _printed(*command: str) -> str | None:
-    """What a program prints; None if it is missing or fails."""
+    """The output of a program; None if it is missing or fails."""
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.strip()
     except (OSError, subprocess.SubprocessError):
@@ -90,13 +90,13 @@ def machine(accelerator: str) -> dict[str, Any]:
 
 
 def circumstances(accelerator: str) -> dict[str, Any]:
-    """What every result is recorded with: machine, versions, commit, and whether the code differs from the commit."""
+    """The metadata of every result: machine, versions, commit, and whether the code differs from the commit."""
     head, dirty = commit()
     return {"machine": machine(accelerator), "versions": versions(), "commit": head, "dirty": dirty}
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -109,9 +109,9 @@ def gpus() -> list[str]:
 
 
 def unseen_gpu() -> str | None:
-    """A message if there is a GPU, or a job was given one, that torch does not see: the evidence and the remedy.
+    """A message if torch does not see a GPU that exists or belongs to the job: the evidence and the remedy.
 
-    An empty CUDA_VISIBLE_DEVICES hides the GPUs of a machine, and a job of Slurm has those that it was given.
+    An empty CUDA_VISIBLE_DEVICES hides the GPUs of a machine, and a Slurm job has only the GPUs assigned to it.
     """
     import torch
 
@@ -124,22 +124,22 @@ def unseen_gpu() -> str | None:
     if sign is None:
         return None
     mend = (
-        "see what nvidia-smi says of the driver"
+        "check the driver with nvidia-smi"
         if torch.version.cuda
-        else "it is the build for CPUs: rm -rf .venv && make setup TORCH=cuda"
+        else "it is the CPU build: rm -rf .venv && make setup TORCH=cuda"
     )
     return f"there is a GPU ({sign}), but torch {torch.__version__} sees none; {mend}"
 
 
 def keep_freed_memory(however_large: bool = False) -> None:
-    """Makes glibc keep freed memory for this process: training frees and allocates the same arrays at every step.
+    """Makes glibc keep freed memory for this process, since training frees and allocates the same arrays at every step.
 
-    Memory that is returned to the system would be cleared again, page by page, at the next allocation. Arrays of 32 MiB
-    and more are kept only `however_large`: where their sizes change from step to step, it takes a sixth more memory.
+    Memory returned to the system would be cleared again, page by page, at the next allocation. Arrays of 32 MiB and
+    more are kept only with `however_large`: if their sizes change from step to step, this takes a sixth more memory.
     """
     with suppress(OSError, AttributeError):  # another C library
         mallopt = ctypes.CDLL(None).mallopt
-        mallopt(M_MMAP_THRESHOLD, 1 << 25)  # the most that glibc allows
+        mallopt(M_MMAP_THRESHOLD, 1 << 25)  # the maximum of glibc
         if however_large:
             mallopt(M_MMAP_MAX, 0)
         mallopt(M_TRIM_THRESHOLD, (1 << 31) - 1)

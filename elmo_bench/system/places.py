@@ -9,38 +9,38 @@ from pathlib import Path
 from elmo_bench.system.errors import StrPath, UserError
 
 PACKAGE = Path(__file__).resolve().parent.parent
-# Whether the package is used from a checkout, as an editable install does, or from an installed wheel.
+# Whether the package is used from a checkout, as with an editable install, or from an installed wheel.
 CHECKOUT = (PACKAGE.parent / "pyproject.toml").is_file() and (PACKAGE.parent / "conf").is_dir()
-# How messages ask for the data folder.
+# The remedy in messages about the data folder.
 DATA_ROOT = "data_root=FOLDER" + (" (make: DATA_ROOT=FOLDER)" if CHECKOUT else "")
 # The project's own files: beside the package in a checkout, inside it in a wheel, never in the current folder.
 BROUGHT = PACKAGE.parent if CHECKOUT else PACKAGE
 CONF = BROUGHT / "conf"
 # The default folder of the user's own models, data and results: the checkout, or with a wheel the current folder.
 ROOT = PACKAGE.parent if CHECKOUT else Path.cwd()
-# Where `elmo-bench data` writes by default, and the file that it writes there first.
+# The default folder of `elmo-bench data`, and the file that it writes there first.
 DATA = ROOT / "data"
 LICENCES = "LICENCES"
 
 
 def other_checkout() -> Path | None:
-    """The checkout of this project in the current folder, if the code that runs is not its own."""
+    """The checkout of this project in the current folder, if it is not the running code."""
     here = Path.cwd()
     is_one = (here / "pyproject.toml").is_file() and (here / "elmo_bench" / "__main__.py").is_file()
     return None if not is_one or here.samefile(PACKAGE.parent) else here
 
 
 def shipped(models_root: str | Path, name: str, typed: bool = False) -> Path:
-    """A folder of models that the project brings.
+    """A folder of models that come with the project.
 
-    An installed wheel brings it unless the user names another `models_root`, which has it. What has that name in the
-    current folder, the default `models_root`, is somebody else's. A `models_root` that is not absolute (one that the
-    user wrote, or the mark `<models_root>` of a record) is kept.
+    It is in the installed wheel unless the user names another `models_root`, which contains it. A folder of that name
+    in the current folder, the default `models_root`, is somebody else's. A relative `models_root` (typed by the user,
+    or the mark `<models_root>` of a record) is kept.
 
     Args:
         models_root: folder of models.
         name: its folder there.
-        typed: whether the user has written `models_root`, be it the default.
+        typed: whether the user has typed `models_root`, even if it is the default.
     """
     folder, brought = Path(models_root) / name, PACKAGE / "models" / name
     default = folder.parent == ROOT / "models" and not typed
@@ -48,7 +48,7 @@ def shipped(models_root: str | Path, name: str, typed: bool = False) -> Path:
 
 
 def packaged(package: str, folder: str = "") -> Path:
-    """A folder in an installed package; the same as a relative path, which does not exist, if it is not installed."""
+    """A folder in an installed package; if it is not installed, a relative path, which does not exist."""
     found = find_spec(package)
     places = found.submodule_search_locations if found else None
     return Path(places[0] if places else package, folder)
@@ -65,24 +65,24 @@ OWN = ROOT / "results" / "own"
 
 
 def is_evidence(results_root: str | Path) -> bool:
-    """Whether a folder of results is that of the reference runs."""
+    """Whether a folder of results belongs to the reference runs."""
     return os.path.realpath(results_root) == str(RECORDED)
 
 
 def machine_cache() -> Path:
-    """The folder of what is made for this machine and not for a run, such as compiled code."""
+    """The folder for files that belong to this machine, not to a run, such as compiled code."""
     return ROOT / ".cache" if CHECKOUT else expanded("~/.cache/elmo_bench")
 
 
 def expanded(path: StrPath) -> Path:
-    """A path with the home folder in the place of its ~."""
+    """A path with the home folder in place of its ~."""
     full = os.path.expanduser(path)
     if full.startswith("~"):
-        raise UserError(f"{full}: there is no home folder; set HOME, or give a whole path")
+        raise UserError(f"{full}: there is no home folder; set HOME, or give an absolute path")
     return Path(full)
 
 
-# A folder of one's own with configuration files and code: -cd FOLDER, or this variable, which processes inherit.
+# A user's folder with configuration files and code: -cd FOLDER, or this variable, which child processes inherit.
 FOLDER = "ELMO_BENCH_FOLDER"
 FLAGS = ("-cd", "--config-dir")
 
@@ -94,12 +94,12 @@ def own() -> Path | None:
         return None
     folder = expanded(name).absolute()
     if not folder.is_dir():
-        raise UserError(f"{name}: no such folder; -cd FOLDER (or {FOLDER}) names one with files and code of your own")
+        raise UserError(f"{name}: no such folder; -cd FOLDER (or {FOLDER}) names a folder with your own files and code")
     return folder
 
 
 def take_own(arguments: list[str]) -> None:
-    """Takes `-cd FOLDER` out of the arguments of a command; it is remembered."""
+    """Removes `-cd FOLDER` from the arguments of a command, and remembers the folder."""
     given = iter([*arguments])
     arguments.clear()
     for argument in given:
@@ -112,9 +112,9 @@ def take_own(arguments: list[str]) -> None:
 
 
 def conf() -> list[Path]:
-    """The folders of configuration files: the user's own, if there is one, then those of the project.
+    """The folders of configuration files: the user's own, if there is one, then the project's.
 
-    The user's own is `conf/` in their folder, as in a checkout, or the folder itself, as Hydra has it.
+    The user's own is `conf/` in their folder, as in a checkout, or the folder itself, as in Hydra.
     """
     folder = own()
     if folder is None:
@@ -123,7 +123,7 @@ def conf() -> list[Path]:
 
 
 def page(group: str, name: str) -> Path:
-    """The file of a group, in the first of these folders that has it; a path in the project's if none has."""
+    """The file of a group, in the first of these folders that contains it; otherwise a path in the project's."""
     there = [path for folder in conf() if (path := folder / group / f"{name}.yaml").is_file()]
     return there[0] if there else CONF / group / f"{name}.yaml"
 

@@ -1,18 +1,18 @@
-"""`python -P start.py -m MODULE ...` is `python -m MODULE ...` that imports nothing from the current folder.
+"""`python -P start.py -m MODULE ...` is `python -m MODULE ...`, but imports nothing from the current folder.
 
-In a folder with a `random.py`, plain `python -m` imports that one in the place of Python's own, and so does an empty
-part of PYTHONPATH, as in `PYTHONPATH=$PYTHONPATH:FOLDER`. `elmo_bench` and `tasks` are those of this copy of the
-project, even if another one is installed, as where .venv is a link.
+In a folder with a `random.py`, plain `python -m` imports that file instead of Python's own module, and so does an empty
+part of PYTHONPATH, as in `PYTHONPATH=$PYTHONPATH:FOLDER`. `elmo_bench` and `tasks` are imported from this copy of the
+project, even if another copy is installed, as with a linked .venv.
 """
 
 import os
-import sys  # nothing else is imported before `settle`: these two are Python's own, since it has loaded them itself
+import sys  # nothing else is imported before `settle`: Python itself has already loaded these two
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 
 class Own:
-    """Finds the packages of this copy of the project; Python asks it first."""
+    """Finds the packages of this copy of the project, before Python's other finders."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None):
@@ -24,9 +24,9 @@ class Own:
 
 
 def settle() -> None:
-    """Takes the current folder off the path of this process, and puts this copy before what is installed.
+    """Removes the current folder from the path of this process, and puts this copy before installed packages.
 
-    Ends the process in one line where there is no current folder any more.
+    If the current folder no longer exists, ends the process with one line.
     """
     try:
         here = os.getcwd()
@@ -37,7 +37,7 @@ def settle() -> None:
         del sys.path[0]
     if given := os.environ.get("PYTHONPATH"):
         named = [place for place in given.split(os.pathsep) if place]
-        os.environ["PYTHONPATH"] = os.pathsep.join(named)  # for what this process starts
+        os.environ["PYTHONPATH"] = os.pathsep.join(named)  # for processes that this one starts
         wanted = here in map(os.path.abspath, named)
         sys.path[:] = [place for place in sys.path if wanted or place != here]
     others = [place for place in sys.path if place != ROOT]
@@ -51,6 +51,6 @@ if __name__ == "__main__":
     settle()
     import runpy
 
-    place = sys.argv.index("-m") + 1  # options of Python before it, such as -u, come too late
+    place = sys.argv.index("-m") + 1  # options of Python before -m, such as -u, come too late
     module, sys.argv[:] = sys.argv[place], ["-m", *sys.argv[place + 1 :]]
     runpy.run_module(module, run_name="__main__", alter_sys=True)

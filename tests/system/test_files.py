@@ -137,12 +137,12 @@ def test_a_file_system_without_locks_is_told_in_one_line(tmp_path, monkeypatch):
         raise OSError(errno.ENOSYS, "Function not implemented")
 
     monkeypatch.setattr("fcntl.flock", refused)
-    with refuses("has no locks .flock.; put results_root and cache_root on one that has"):
+    with refuses("has no locks .flock.; put results_root and cache_root on one with locks"):
         locks.held(tmp_path, "waiting").__enter__()
 
 
 @pytest.mark.parametrize("make, what", [(os.mkfifo, "a pipe"), (os.mkdir, "a folder")])
 def test_what_is_no_file_in_the_place_of_a_lock_is_told_at_once(tmp_path, make, what):
     make(tmp_path / "lock")
-    with refuses(f"lock: expected a regular file, and it is {what}"):
+    with refuses(f"lock: expected a regular file, but it is {what}"):
         locks.held(tmp_path, "waiting", wait=True).__enter__()

@@ -135,7 +135,7 @@ def test_nothing_waits_for_a_pipe(tmp_path, name):
     os.mkfifo(tmp_path / name)
     path = tmp_path / "a.npz"
     if name == path.name:
-        with refuses("expected a regular file, and it is a pipe"):
+        with refuses("expected a regular file, but it is a pipe"):
             check_archive(path, "remove it")
         return
     assert not integrity.is_as_noted(path)

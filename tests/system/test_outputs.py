@@ -53,7 +53,7 @@ def test_an_input_is_refused_as_the_output(folder, case, through):
         output = folder.parent / "other"
         os.symlink(target, output) if through == "soft" else os.link(target, output)
     before = target.read_bytes()
-    with refuses("is what the command reads .*; give another output"):
+    with refuses("is an input of the command .*; give another output"):
         command(typed).parse([*arguments.format(folder).split(), f"output={output}"]).run()
     assert target.read_bytes() == before
 
@@ -100,7 +100,7 @@ def test_data_removes_no_folder_that_it_has_not_made(tmp_path, monkeypatch):
     mine = tmp_path / DOWNLOADS / "film"
     mine.parent.mkdir()
     mine.write_text("mine")
-    with refuses("was not made by this command, which would remove it; move it away"):
+    with refuses("was not made by this command, which would delete it; move it away"):
         Data.parse(sys.argv[1:]).run()
     assert mine.read_text() == "mine"
     mine.unlink()

@@ -14,10 +14,10 @@ from elmo_bench.system.storage import outputs
 from tests.fakes import refuses
 
 PLACES = {
-    "loop": ": is a link that leads back to itself; give another place",
-    "dangling": "dangling: is a link to {0}/nowhere, which is not there; make that, or give another place",
+    "loop": ": is a link to itself; give another place",
+    "dangling": "dangling: is a link to {0}/nowhere, which does not exist; create it, or give another place",
     "l" * 300: ": a name in it is longer than the disk allows; give a shorter one",
-    "/proc/elmo": "/proc/elmo: nothing can be made below /proc; give another place",
+    "/proc/elmo": "/proc/elmo: nothing can be created below /proc; give another place",
 }
 
 
@@ -65,7 +65,7 @@ def test_a_user_without_a_home_is_told(monkeypatch):
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr("pwd.getpwuid", lambda _: {}[0])
     monkeypatch.setattr(places, "CHECKOUT", False)
-    with refuses(r"there is no home folder; set HOME, or give a whole path"):
+    with refuses(r"there is no home folder; set HOME, or give an absolute path"):
         places.machine_cache()
     assert places.expanded(os.sep) == places.Path("/")
 

@@ -79,7 +79,7 @@ def test_files_do_not_take_the_number_of_a_closed_stream(tmp_path):
 
 @cases("""
     shell         | status | out | err
-    --version >&- | 2 | "" | error: done, but standard output is closed, so what it prints is lost
+    --version >&- | 2 | "" | error: done, but standard output is closed, so the output is lost
     score task=sst5 gold=/no predictions=/no >&- | 2 | "" | error: /no: no such file
     score task=sst5 gold=/no predictions=/no 2>&- | 2 | "" | ""
     score task=sst5 gold=/no predictions=/no 2>/dev/full | 2 | "" | ""

@@ -21,8 +21,8 @@ WRONG = table(r"""
     "a: 1\na: 2"       | :2: not readable YAML (found duplicate key a)
     a: !!python/object/apply:os.mkdir [made] | \
         :1: not readable YAML (could not determine a constructor for the tag
-    "b: 1\na: !!bool x" | :2: not readable YAML (x is no bool that can be read)
-    a: !!timestamp x   | :1: not readable YAML (x is no timestamp that can be read)
+    "b: 1\na: !!bool x" | :2: not readable YAML (x is no valid bool)
+    a: !!timestamp x   | :1: not readable YAML (x is no valid timestamp)
     ~: 1               | : not readable YAML (Incompatible key type 'NoneType')
     a: ${              | : not readable YAML (no viable alternative at input '${')
     "a: \u0000"        | : not readable YAML (unacceptable character #x0000

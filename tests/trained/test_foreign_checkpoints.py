@@ -79,7 +79,7 @@ def configured(whole, key, value):
 def test_no_pickled_code_runs(tmp_path, monkeypatch, read):
     monkeypatch.chdir(tmp_path)
     torch.save({"hyper_parameters": {}, "state_dict": {"head": Trap()}}, "best.ckpt")
-    with refuses(r"best\.ckpt: .*\(it holds more than .*: posix\.mkdir, which is not run\)") as told:
+    with refuses(r"best\.ckpt: .*\(it contains more than .*: posix\.mkdir, which is not run\)") as told:
         read(tmp_path / "best.ckpt")
     assert "weights_only" not in str(told.value)
     assert not (tmp_path / "made").exists()

@@ -114,7 +114,7 @@ def test_the_biLM_of_a_head_is_not_the_output(shelf, name):
     shelf.output = shelf.models / "link"
     shelf.output.symlink_to(shelf.models / name)
     before = (shelf.models / name).read_bytes()
-    with refuses("link: is what the command reads"):
+    with refuses("link: is an input of the command"):
         shelf.predicted()
     assert (shelf.models / name).read_bytes() == before
 

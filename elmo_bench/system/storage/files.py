@@ -1,4 +1,4 @@
-"""Reading text (UTF-8, also packed) with one clear error, within limits; writing files atomically; who may write."""
+"""Reading text (UTF-8, also compressed) within limits; writing files atomically; checking who may write."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BUFFER = 1 << 20  # bytes read at once
 ALONE = fcntl.LOCK_EX | fcntl.LOCK_NB  # a lock that is not waited for
 # By the ending of a packed file, behind that of its content; all take a path and "rb".
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
-# What reading a damaged file raises; NotImplementedError and RuntimeError are zipfile's, of what it cannot unpack.
+# Errors of reading a damaged file; NotImplementedError and RuntimeError are zipfile's, if it cannot unpack.
 UNREADABLE = (OSError, EOFError, MemoryError, lzma.LZMAError, zlib.error, zipfile.BadZipFile, NotImplementedError,
               RuntimeError)  # fmt: skip
 
@@ -70,7 +70,7 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def open_bytes(path: StrPath) -> io.BufferedReader:
-    """The bytes of a regular file, unpacked by its name's ending, within the limits of `limits`."""
+    """The bytes of a regular file, decompressed by its name's ending, within the limits of `limits`."""
     path = Path(path)
     limits.regular(path, missing=False)
     with _readable(path):
@@ -81,7 +81,7 @@ def open_bytes(path: StrPath) -> io.BufferedReader:
 
 @contextmanager
 def open_member(path: StrPath, choose: Callable[[list[str]], str | None]) -> Iterator[IO[bytes] | None]:
-    """The bytes of one file in a .zip archive, within the same limits; None if `choose` takes none of their names."""
+    """The bytes of one file in a .zip archive, within the same limits; None if `choose` selects no name."""
     path = Path(path)
     limits.regular(path, missing=False)
     with _readable(path):
@@ -98,7 +98,7 @@ def open_member(path: StrPath, choose: Callable[[list[str]], str | None]) -> Ite
 
 
 def below(folder: Path) -> list[Path]:
-    """The files of a folder and of its subfolders, also linked ones, by their paths. No folder is entered twice."""
+    """The files of a folder and its subfolders, also linked ones, sorted by path. No folder is entered twice."""
     found: list[Path] = []
     entered = set()
     with _readable(folder):
@@ -117,11 +117,11 @@ def _raised(error: OSError) -> None:
 
 
 def distinct(paths: Sequence[Path]) -> list[Path]:
-    """The paths; a file that is there both plain and packed is an error."""
+    """The paths; a file that exists both plain and compressed is an error."""
     known: dict[Path, Path] = {}
     for path in paths:
         if (other := known.setdefault(plain(path), path)) != path:
-            raise UserError(f"{other.name} stands beside it, the same file plain or packed; remove one", path)
+            raise UserError(f"{other.name} is beside it, the same file plain or compressed; remove one", path)
     return list(paths)
 
 
@@ -133,17 +133,17 @@ def open_text(path: StrPath) -> Iterator[Iterator[str]]:
 
 
 def plain(path: Path) -> Path:
-    """The path without the ending of a packed file."""
+    """The path without the ending of a compressed file."""
     return path.with_suffix("") if path.suffix in OPENERS else path
 
 
 def ending(path: StrPath) -> str:
-    """The last ending of a file's name in lower case, without that of its packing."""
+    """The last ending of a file's name in lower case, ignoring an ending for compression."""
     return plain(Path(path)).suffix.lower()
 
 
 def numbered_lines(path: StrPath) -> Iterator[tuple[int, str]]:
-    """The lines of a text file that are not empty, without their ends, with their numbers from 1."""
+    """The non-empty lines of a text file, without line ends, with their numbers from 1."""
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
             if line.strip():
@@ -151,11 +151,11 @@ def numbered_lines(path: StrPath) -> Iterator[tuple[int, str]]:
 
 
 def read_text(path: StrPath, line: bool = False) -> str:
-    """All of a text file, which may be a single line, or its first line."""
+    """The complete text of a file, which may be a single line, or its first line."""
     with open_bytes(path) as file:
         content = (file.readline if line else file.read)(limits.WHOLE + 1)
     if len(content) > limits.WHOLE:
-        raise UserError(f"holds more than {limits.WHOLE >> 20} MiB; is this the right file?", path)
+        raise UserError(f"contains more than {limits.WHOLE >> 20} MiB; is this the right file?", path)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -165,7 +165,7 @@ def read_text(path: StrPath, line: bool = False) -> str:
 
 
 def decode(file: IO[bytes], path: Path) -> Iterator[str]:
-    """The lines of an open file as strings; one that is not UTF-8 or too long is an error."""
+    """The lines of an open file as strings; a line that is not UTF-8 or too long is an error."""
     for number, line in enumerate(iter(lambda: file.readline(limits.LINE + 1), b""), start=1):
         if len(line) > limits.LINE:
             raise UserError(f"a line of over {limits.LINE >> 20} MiB; is this the right file?", path, number)
@@ -180,10 +180,10 @@ def replacement(path: StrPath) -> Iterator[Path]:
     """A temporary path to write to, renamed to `path` at the end: an atomic write, even if the machine crashes.
 
     It is in the same folder, which must exist. After an error or an interrupt `path` is unchanged, and the temporary
-    file is removed; that of a killed process is removed by the next one that writes the same file.
+    file is removed; the leftovers of a killed process are removed by the next process that writes the same file.
 
     Args:
-        path: of a file, new or to be replaced; of a link, the file that it leads to is replaced.
+        path: of a new file, or of a file to replace; for a link, its target is replaced.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
@@ -203,10 +203,10 @@ def replacement(path: StrPath) -> Iterator[Path]:
 
 @contextmanager
 def partial(path: Path, folder: bool = False) -> Iterator[Path]:
-    """A new file, or folder, beside a path: of this process alone, locked while it is in use, and gone afterwards.
+    """A new file, or folder, beside a path: only for this process, locked while in use, and removed afterwards.
 
-    Those that killed processes have left are removed first. The owner alone may write to it, whatever the umask: what
-    is made of it may be trusted (`others`).
+    Leftovers of killed processes are removed first. Only the owner may write to it, whatever the umask, so files made
+    from it can be trusted (`others`).
     """
     for other in path.parent.glob(f".{glob.escape(path.name)}~????????.partial"):
         with suppress(OSError), _opened(other) as left:
@@ -214,7 +214,7 @@ def partial(path: Path, folder: bool = False) -> Iterator[Path]:
             shutil.rmtree(other) if other.is_dir() else other.unlink()
     with ExitStack() as held:
         own = None
-        while own is None or not own.exists():  # another process may have removed it before it was locked
+        while own is None or not own.exists():  # another process may have removed it before the lock
             own = path.with_name(f".{path.name}~{secrets.token_hex(4)}.partial")
             if folder:
                 own.mkdir(0o755)
@@ -241,13 +241,13 @@ def _opened(path: Path) -> Iterator[int]:
 
 @contextmanager
 def replacing(path: StrPath, mode: str = "w") -> Iterator[IO[Any]]:
-    """A file to write, UTF-8 text ("w") or bytes ("wb"), that replaces `path` as `replacement` does."""
+    """A file to write, UTF-8 text ("w") or bytes ("wb"), that replaces `path` like `replacement`."""
     with replacement(path) as beside, open(beside, mode, encoding=None if "b" in mode else "utf-8") as file:
         yield file
 
 
 def write_bytes(path: Path, content: bytes | memoryview) -> None:
-    """Writes a file atomically, as `replacement` does; its folder is made if necessary."""
+    """Writes a file atomically, like `replacement`; its folder is created if necessary."""
     with writing(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
     with replacement(path) as beside:
@@ -255,7 +255,7 @@ def write_bytes(path: Path, content: bytes | memoryview) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a UTF-8 text file as `write_bytes` does."""
+    """Writes a UTF-8 text file like `write_bytes`."""
     write_bytes(path, text.encode())
 
 
@@ -263,10 +263,10 @@ def write_text(path: Path, text: str) -> None:
 
 
 def others(path: Path) -> str | None:
-    """Why somebody else could have written a file or folder, for a message; None if only those could whose code runs
-    here anyway: this user, root and the owner of this package. A missing one is nobody's.
+    """The reason why somebody else could have written a file or folder, for a message; None if only users could whose
+    code runs here anyway: this user, root and the owner of this package; also None for a missing file.
 
-    A group may write only if it is this user's own, as many systems give each user one; it may always read.
+    A group may write only if it is this user's private group, as on many systems; any group may read.
     """
     try:
         found = path.stat()
@@ -280,5 +280,5 @@ def others(path: Path) -> str | None:
 
 
 def private(*paths: Path) -> bool:
-    """Whether nobody else could have written any of these."""
+    """Whether nobody else could have written any of these files."""
     return not any(map(others, paths))

@@ -33,12 +33,12 @@ def sha256(path: StrPath) -> str:
 def content_sha256(path: StrPath, memory: Path | None = None) -> str:
     """The sha256 of a file's decompressed content (.gz, .xz, .bz2, or .zip with one file in it).
 
-    A file has the same digest compressed or not. A folder's digest is that of the names (without these suffixes) and
+    A file has the same digest compressed or not. A folder's digest covers the names (without these suffixes) and
     digests of all files below it, also in linked folders.
 
     Args:
         path: a file or a folder.
-        memory: a JSON file that stores the digests of large files for later processes; a damaged one is not used.
+        memory: a JSON file that stores the digests of large files for later processes; it is ignored if damaged.
     """
     path = Path(path)
     if path.is_dir():
@@ -73,7 +73,7 @@ def _remembered(path: str, state: tuple[int, ...], memory: Path | None) -> str:
 
 
 def _read(memory: Path) -> dict[str, Any]:
-    """What is remembered of each file: its state, then its digest; nothing if the memory may be wrong."""
+    """The stored state and digest of each file; nothing if the memory may be wrong."""
     try:
         return json_text.read_sealed(memory, "memory of digests", "", always=True) if private(memory) else {}
     except UserError:

@@ -1,8 +1,8 @@
-"""Whether files still hold what was written to them, before anything in them is used.
+"""Checks that files are unchanged since they were written, before anything in them is used.
 
-Archives of torch and numpy (checkpoints, .npz) are zip files, which hold a CRC-32 of every member. Other files have
-their sha256 in a JSON file beside them (a card or a manifest), or in a note, as `sha256sum` writes it. A JSON file (a
-record, a card) ends with the checksum of its own text: `json_text.sealed`.
+Archives of torch and numpy (checkpoints, .npz) are zip files, which contain a CRC-32 of every member. Other files have
+their sha256 in a JSON file beside them (a card or a manifest), or in a note in the format of `sha256sum`. A JSON file
+(a record, a card) ends with the checksum of its own text: `json_text.sealed`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from elmo_bench.system.storage.hashing import sha256
 
 # The end of an archive: signature, disks, members here and in all, size, offset, length of the comment.
 END = struct.Struct("<4s4H2LH")
-MORE = 0xFFFF  # what the end of an archive says of more members than it can count
-# What the readers of damaged archives, pickles and compressed files raise.
+MORE = 0xFFFF  # the number in the end of an archive that has more members than it can count
+# Errors of readers for damaged archives, pickles and compressed files.
 UNREADABLE = (
     *files.UNREADABLE, ValueError, LookupError, TypeError, AttributeError, OverflowError, struct.error,
 )  # fmt: skip
@@ -38,14 +38,14 @@ def check_archive(path: StrPath, remedy: str) -> None:
 
     Args:
         path: the file.
-        remedy: what to do if it is damaged, as the end of the message.
+        remedy: the end of the message if it is damaged.
     """
     if found := damage(path):
         raise UserError(f"{found}; {remedy}", path)
 
 
 def damage(path: StrPath) -> str | None:
-    """What is wrong with an archive, for a message; None if every member matches its checksum."""
+    """The fault of an archive, for a message; None if every member matches its checksum."""
     limits.regular(path)
     try:
         with zipfile.ZipFile(path) as archive:
@@ -54,8 +54,8 @@ def damage(path: StrPath) -> str | None:
                 file.seek(-END.size, os.SEEK_END)
                 signature, _, _, _, entries, *_ = END.unpack(file.read())
             if signature != b"PK\5\6":
-                raise ValueError("its end is not that of an archive")
-            # `zipfile` does not compare their number: an entry with a wrong length hides those after it.
+                raise ValueError("it does not end like an archive")
+            # `zipfile` does not compare their number: an entry with a wrong length hides the following ones.
             if entries not in (len(members), MORE):
                 return "damaged: its directory lists fewer members than were written"
             if sum(each.file_size for each in members) > limits.unpacked(os.path.getsize(path)):
@@ -67,7 +67,7 @@ def damage(path: StrPath) -> str | None:
 
 
 def save_checkpoint(state: Mapping[str, Any], path: Path) -> None:
-    """Writes tensors and plain values with `torch.save`, atomically; its folder is made if necessary.
+    """Writes tensors and plain values with `torch.save`, atomically; its folder is created if necessary.
 
     `load_checkpoint` compares every part with its checksum.
     """
@@ -79,10 +79,10 @@ def save_checkpoint(state: Mapping[str, Any], path: Path) -> None:
 
 
 def load_checkpoint(path: StrPath, remedy: str) -> dict[str, Any]:
-    """What `torch.save` wrote: tensors, on the CPU, and plain values; nothing in the file is executed.
+    """The content of a file by `torch.save`: tensors, on the CPU, and plain values; nothing in it is executed.
 
-    A file that is damaged, or holds something else or weights that are not finite, is an error, whose message ends with
-    `remedy`.
+    It is an error if the file is damaged, or contains anything else or weights that are not finite; the message ends
+    with `remedy`.
     """
     import torch
 
@@ -94,10 +94,10 @@ def load_checkpoint(path: StrPath, remedy: str) -> dict[str, Any]:
     if not isinstance(saved, dict):
         raise UserError(f"not a checkpoint, but a {type(saved).__name__}; {remedy}", path)
     for part in saved.values():
-        for name, each in part.items() if isinstance(part, dict) else ():  # an optimizer's numbers lie deeper
+        for name, each in part.items() if isinstance(part, dict) else ():  # an optimizer's numbers are nested deeper
             if isinstance(each, torch.Tensor) and (
                 each.layout != torch.strided or each.is_meta or each.is_complex()
-                or each.nbytes > each.untyped_storage().nbytes()  # numbers that are repeated, and not stored
+                or each.nbytes > each.untyped_storage().nbytes()  # an expanded tensor, whose numbers are not all stored
                 or not each.float().isfinite().all()
             ):  # fmt: skip
                 message = f"the weights {name!r} are not dense numbers that are finite in 32 bits"
@@ -106,15 +106,15 @@ def load_checkpoint(path: StrPath, remedy: str) -> dict[str, Any]:
 
 
 def _why(error: BaseException) -> str:
-    """The first line of an error's message, or its kind; not torch's advice to unpickle what it has refused."""
+    """The first line of an error's message, or its kind, without torch's advice to unpickle refused content."""
     if not str(error).startswith("Weights only load failed"):
         return str(error).partition("\n")[0] or type(error).__name__
     named = re.search(r"GLOBAL (\S+)", str(error))
-    return "it holds more than tensors and plain values" + (f": {named[1]}, which is not run" if named else "")
+    return "it contains more than tensors and plain values" + (f": {named[1]}, which is not run" if named else "")
 
 
 def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """The sha256 of each of these files, by name."""
+    """The sha256 of each file, by name."""
     return {name: sha256(folder / name) for name in names}
 
 
@@ -124,7 +124,7 @@ def check_digests(folder: Path, expected: Mapping[str, str], remedy: str) -> Non
     Args:
         folder: of the files.
         expected: sha256 by name of the file.
-        remedy: what to do if one is damaged, as the end of the message.
+        remedy: the end of the message if a file is damaged.
     """
     for name, digest in expected.items():
         if not (folder / name).is_file():
@@ -139,12 +139,12 @@ def check_digests(folder: Path, expected: Mapping[str, str], remedy: str) -> Non
 
 
 def note(path: Path) -> None:
-    """Writes the sha256 of a file beside it, as FILE.sha256, which `sha256sum --check` reads."""
+    """Writes the sha256 of a file beside it, as FILE.sha256 for `sha256sum --check`."""
     write_text(_note(path), f"{sha256(path)}  {path.name}\n")
 
 
 def is_as_noted(path: Path) -> bool:
-    """Whether a file is there and unchanged since `note` was called."""
+    """Whether a file exists and is unchanged since `note` was called."""
     try:
         return files.read_text(_note(path)) == f"{sha256(path)}  {path.name}\n"
     except (OSError, UserError):
@@ -152,12 +152,12 @@ def is_as_noted(path: Path) -> bool:
 
 
 def is_made_here(path: Path) -> bool:
-    """The same of a file of the cache: also whether nobody else could have written it or its note."""
+    """The same for a file in the cache, which also nobody else could have written, nor its note."""
     return private(path, _note(path)) and is_as_noted(path)
 
 
 def check_note(path: Path, remedy: str) -> None:
-    """Compares a file with its note, if it has one; `remedy` ends the message where they do not match."""
+    """Compares a file with its note, if it has one; `remedy` ends the message if they do not match."""
     if _note(path).exists() and not is_as_noted(path):
         raise UserError(f"damaged or changed: it does not match {_note(path).name} beside it; {remedy}", path)
 

@@ -1,7 +1,6 @@
-"""JSON: what the standard allows, within the limits of `limits`, and strings that UTF-8 can write.
+"""JSON as the standard allows it, within the limits of `limits`, with strings that UTF-8 can represent.
 
-Python's own reader also takes NaN, repeated keys (of which it keeps the last) and halves of surrogate pairs, and its
-writer writes NaN.
+Python's own reader also accepts NaN, repeated keys (it keeps the last) and lone surrogates, and its writer writes NaN.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.files import read_text
 
 CHECKSUM = "checksum"  # the last key of a sealed JSON object
-FILES = "files"  # the key of the sha256 of each file that a card is about, by name
+FILES = "files"  # the key of the sha256 of each file of a card, by name
 _OBJECT, _ARRAY = re.compile(r"\s*\{\s*[\"}]"), re.compile(r"\s*\[\s*(\{|$)")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -34,17 +33,17 @@ def read(path: StrPath) -> Any:
 
 
 def begins_object(line: str) -> bool:
-    """Whether the first line of a file is of JSON lines, or of one object."""
+    """Whether the first line of a file begins an object or JSON lines."""
     return _OBJECT.match(line) is not None
 
 
 def begins_array(line: str) -> bool:
-    """Whether the first line of a file is of an array of JSON objects."""
+    """Whether the first line of a file begins an array of JSON objects."""
     return _ARRAY.match(line) is not None
 
 
 def dumps(value: Any, **style: Any) -> str:
-    """The JSON text of a value, in the `style` that `json.dumps` takes; NaN and infinity are errors."""
+    """The JSON text of a value, with the arguments `style` for `json.dumps`; NaN and infinity are errors."""
     try:
         return json.dumps(value, allow_nan=False, **style)
     except ValueError as error:
@@ -55,7 +54,7 @@ def parse(text: str) -> Any:
     """The value of a JSON text.
 
     Raises:
-        ValueError: not JSON, and why, in one line; its cause is a `json.JSONDecodeError` where that names a place.
+        ValueError: not JSON, with the reason in one line; its cause is a `json.JSONDecodeError` if that names a place.
     """
     try:
         value = _DECODER.decode(text)
@@ -92,7 +91,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _whole(digits: str) -> int:
     if len(digits.lstrip("-")) > limits.DIGITS:
-        raise ValueError(f"a whole number of {len(digits)} digits; {limits.DIGITS} are the most")
+        raise ValueError(f"a whole number of {len(digits)} digits; the maximum is {limits.DIGITS}")
     return int(digits)
 
 
@@ -105,24 +104,24 @@ def _finite(digits: str) -> float:
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole, parse_float=_finite, parse_constant=_finite)
 
 
-# JSON files that hold the checksum of their own text.
+# JSON files with the checksum of their own text.
 
 
 def sealed(text: str) -> str:
-    """The text of a JSON object, a key a line, with one more key: the sha256 of the text without it."""
+    """The text of a JSON object, one key per line, with an additional key: the sha256 of the text without it."""
     _, _, indented = text.partition("\n")
     indent = indented[: len(indented) - len(indented.lstrip(" "))]
     return text.removesuffix("\n}\n") + f',\n{indent}"{CHECKSUM}": "{sha256(text.encode()).hexdigest()}"\n}}\n'
 
 
 def read_sealed(path: Path, what: str, remedy: str, always: bool = False) -> dict[str, Any]:
-    """A JSON object without its checksum, which is compared if it has one; one that names the sha256 of files must.
+    """A JSON object without its checksum, which is compared if present; required if it has the sha256 of files.
 
     Args:
         path: the file.
         what: the name of its kind, for messages: a record, a card.
-        remedy: what to do if it is damaged, as the end of the message.
-        always: whether one without a checksum is refused, too.
+        remedy: the end of the message if it is damaged.
+        always: whether an object without a checksum is refused, too.
     """
     try:
         if not path.is_file():

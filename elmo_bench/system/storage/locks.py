@@ -1,6 +1,6 @@
-"""Locks that give one process at a time access to a folder, also from several machines that share its file system.
+"""Locks that give one process at a time access to a folder, also among machines that share its file system.
 
-The lock is one of the system's (flock), which ends with its process.
+They are locks of the system (flock), which end with their process.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def held(folder: Path, message: str, wait: bool = False) -> Iterator[bool]:
     The lock is released when its process ends, however that happens.
 
     Args:
-        folder: to be locked.
-        message: where another process holds the lock: the error or, before the wait, a line on stderr.
+        folder: to lock.
+        message: if another process holds the lock: the error or, before the wait, a line on stderr.
         wait: until the other process has released it.
     """
     with writing(folder):
@@ -48,7 +48,7 @@ def held(folder: Path, message: str, wait: bool = False) -> Iterator[bool]:
         if error.errno not in NO_LOCKS:
             raise
         raise UserError(
-            "this file system has no locks (flock); put results_root and cache_root on one that has", lock.lock_file
+            "this file system has no locks (flock); put results_root and cache_root on one with locks", lock.lock_file
         ) from None
     try:
         yield waited

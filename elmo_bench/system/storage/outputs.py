@@ -1,4 +1,4 @@
-"""Outputs of commands: never written over an input, and never in the place of somebody else's files.
+"""Outputs of commands: they never replace an input, nor somebody else's files.
 
 Single files go through `files.replacement`, which writes beside them.
 """
@@ -17,7 +17,7 @@ from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.storage.disk import writing
 from elmo_bench.system.storage.files import open_bytes, partial, write_text
 
-TAG = "CACHEDIR.TAG"  # of a folder that can be made again, by which backups know it too: https://bford.info/cachedir
+TAG = "CACHEDIR.TAG"  # marks a folder that can be made again, also for backup programs: https://bford.info/cachedir
 SIGNATURE = "Signature: 8a477f597d28d172789f06886806bc55\n# Made by elmo-bench, which removes this folder.\n"
 
 
@@ -31,11 +31,11 @@ def apart(output: StrPath, inputs: Iterable[StrPath | None]) -> None:
     there = set(_files(output))
     for given in inputs if there else ():
         if given is not None and not there.isdisjoint(_files(given)):
-            raise UserError(f"is what the command reads ({given}), and would be replaced; give another output", output)
+            raise UserError(f"is an input of the command ({given}), and would be replaced; give another output", output)
 
 
 def _files(named: StrPath) -> Iterator[tuple[int, int]]:
-    """Device and inode of a file, of the files below a folder, or of those that a pattern matches."""
+    """Device and inode of a file, of all files below a folder, or of all that match a pattern."""
     named = os.fspath(named)
     for path in [named] if os.path.lexists(named) else glob.iglob(named, recursive=True):
         below = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
@@ -46,7 +46,7 @@ def _files(named: StrPath) -> Iterator[tuple[int, int]]:
 
 
 def begun(folder: Path, marker: str) -> bytes | None:
-    """The `mark` of a folder that is to be filled after long work."""
+    """The `mark` of a folder that will be filled after long work."""
     place = Path(os.path.realpath(folder))
     with writing(folder):
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ def begun(folder: Path, marker: str) -> bytes | None:
 
 
 def mark(folder: Path, name: str) -> bytes | None:
-    """The file by which a folder shows what has made it; empty if it has none, None if there is no such folder."""
+    """The content of the file that shows what made a folder; empty without one, None without the folder."""
     if not os.path.lexists(folder):
         return None
     try:
@@ -68,14 +68,14 @@ def mark(folder: Path, name: str) -> bytes | None:
 
 @contextmanager
 def filled(folder: Path, marker: str, before: bytes | None) -> Iterator[Path]:
-    """A folder beside another one, whose place it takes at the end, or whose files its own files replace.
+    """A folder beside another one, which it replaces at the end, as a whole or file by file.
 
-    After an error it is removed, and `folder` is as it was. The next run removes the leftovers of a killed one.
+    After an error it is removed, and `folder` is unchanged. The next run removes the leftovers of a killed one.
 
     Args:
-        folder: need not exist; of a link, where it leads to.
-        marker: the file that shows what has made it; replaced last.
-        before: its `mark` before the work began. What else lies in the folder stays.
+        folder: need not exist; for a link, its target.
+        marker: the file that shows what made the folder; replaced last.
+        before: its `mark` before the work began. Other files in the folder stay.
     """
     folder = Path(os.path.realpath(folder))
     with writing(folder):
@@ -83,7 +83,7 @@ def filled(folder: Path, marker: str, before: bytes | None) -> Iterator[Path]:
     with writing(folder), partial(folder, folder=True) as beside:
         yield beside
         try:
-            os.rename(beside, folder)  # the place is free, or an empty folder
+            os.rename(beside, folder)  # the folder does not exist, or is empty
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
@@ -97,13 +97,13 @@ def filled(folder: Path, marker: str, before: bytes | None) -> Iterator[Path]:
 
 
 def scratch(folder: Path) -> None:
-    """Makes a temporary folder; one that exists and has other content is an error."""
+    """Makes a temporary folder; an existing folder with other content is an error."""
     if mark(folder, TAG) == b"" and (not folder.is_dir() or os.listdir(folder)):
-        raise UserError("was not made by this command, which would remove it; move it away", folder)
+        raise UserError("was not made by this command, which would delete it; move it away", folder)
     write_text(folder / TAG, SIGNATURE)
 
 
 def remove(folder: Path) -> None:
-    """Removes a folder that `scratch` has made, and no other."""
+    """Removes a folder only if `scratch` has made it."""
     if mark(folder, TAG) == SIGNATURE.encode():
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,6 +1,6 @@
-"""Reading YAML: as OmegaConf does (no tags that run code, no key twice), within the limits of `limits`.
+"""Reading YAML like OmegaConf (no tags that run code, no repeated keys), within the limits of `limits`.
 
-An alias costs the reader nothing, but OmegaConf a copy of its target: nine lines of them fill any memory. So the loader
+An alias costs the reader nothing, but OmegaConf copies its target: nine lines of aliases fill any memory. So the loader
 counts the nodes of a document with all aliases expanded. Hydra uses the same loader.
 """
 
@@ -20,21 +20,21 @@ from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.files import read_text
 
-try:  # libyaml, which reads in a tenth of the time; PyYAML may have been built without it
+try:  # libyaml takes a tenth of the time; PyYAML may have been built without it
     from yaml.cyaml import CParser  # type: ignore[attr-defined]
 
     PARSERS: tuple[Any, ...] = (CParser,)
 except ImportError:
     PARSERS = ()
-BASE = _utils.get_yaml_loader()  # has the parser already where this module is imported anew
+BASE = _utils.get_yaml_loader()  # already has this parser if this module is imported again
 
 
 class Loader(*(parser for parser in PARSERS if not issubclass(BASE, parser)), BASE):
-    """OmegaConf's own, by libyaml, with limits on the depth of a document and on its nodes with aliases expanded."""
+    """OmegaConf's loader with libyaml, and limits on depth and on nodes with aliases expanded."""
 
     def __init__(self, stream: Any):
         super().__init__(stream)
-        for part in (Composer, SafeConstructor, Resolver) if PARSERS else ():  # the parser calls no other
+        for part in (Composer, SafeConstructor, Resolver) if PARSERS else ():  # the parser needs no others
             part.__init__(self)
         self._depth = 0
         self._sizes: dict[Any, int] = {}  # of each complete node, with aliases expanded
@@ -68,7 +68,7 @@ class Loader(*(parser for parser in PARSERS if not issubclass(BASE, parser)), BA
                 return value
         except (ValueError, LookupError, AttributeError):  # of `!!bool x`, or of a number of 5,000 digits
             pass
-        problem = f"{node.value[:40]} is no {node.tag.rpartition(':')[2]} that can be read"
+        problem = f"{node.value[:40]} is no valid {node.tag.rpartition(':')[2]}"
         raise ConstructorError(None, None, problem, node.start_mark)
 
 
@@ -76,7 +76,7 @@ _utils.get_yaml_loader = lambda: Loader  # for `OmegaConf.load`, by which Hydra 
 
 
 def read(path: StrPath) -> DictConfig:
-    """The keys and values of a YAML file, their interpolations not resolved."""
+    """The keys and values of a YAML file, with unresolved interpolations."""
     text = read_text(path)
     if len(text) > limits.YAML:
         raise UserError(f"more than {limits.YAML >> 20} MiB of YAML; is this the right file?", path)

@@ -96,7 +96,7 @@ def test_what_a_training_reads_is_not_its_output(root, changes):
     for name in "card.json text words weights.hdf5 softmax.safetensors".split():
         (root / "tiny" / name).write_text("some words\n")
     (root / "link").symlink_to(root / "tiny")
-    with refuses("link: is what the command reads .*tiny.*; give another output"):
+    with refuses("link: is an input of the command .*tiny.*; give another output"):
         pretrain(recipe(**changes), root, root / "work", root / "link")
     assert len(list((root / "tiny").iterdir())) == 5
 
