@@ -16,7 +16,7 @@ from tests.fakes import refuses
 PLACES = {
     "loop": ": is a link to itself; give another place",
     "dangling": "dangling: is a link to {0}/nowhere, which does not exist; create it, or give another place",
-    "l" * 300: ": a name in it is longer than the disk allows; give a shorter one",
+    "l" * 300: ": a name in it is longer than the disk allows; give a shorter name",
     "/proc/elmo": "/proc/elmo: nothing can be created below /proc; give another place",
 }
 
@@ -56,7 +56,7 @@ def test_a_place_that_cannot_be_is_told_in_one_line(folder, name, monkeypatch, c
 
 def test_a_value_beyond_ascii_is_shown_in_quotes(capsys):
     line = said(capsys, lambda: composing.compose(["results_root=/tmp/é b"]))
-    assert line.endswith("""write the value in double quotes: 'results_root="/tmp/é b"'\n""")
+    assert line.endswith("""a value with letters outside ASCII needs double quotes: 'results_root="/tmp/é b"'\n""")
     (quoted,) = shlex.split(line.rpartition(": ")[2])
     assert composing.compose([quoted]).results_root == "/tmp/é b"
 
