@@ -1,4 +1,4 @@
-"""The open blocks of a task's configuration: each names code by `_target_`, and its keys are arguments of it."""
+"""The open blocks of a task's configuration: each names code by `_target_`, and its keys are the code's arguments."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:  # `--help` does not import it
 
 
 class PassedArguments(NamedTuple):
-    """The arguments that the framework passes, besides those in the configuration file."""
+    """The arguments that the framework passes, in addition to those in the configuration file."""
 
     positional: int = 0
     named: tuple[str, ...] = ()
-    optional: tuple[str, ...] = ()  # only where the code has such an argument
+    optional: tuple[str, ...] = ()  # passed only if the code has such an argument
 
 
 GIVEN = {
@@ -61,7 +61,7 @@ def _check(place: str, block: Mapping[str, Any], given: PassedArguments | None) 
     target = block.get("_target_")
     try:
         signature = inspect.signature(_locate(str(target)))  # hydra.utils.get_object would also log its errors
-    except Exception as error:  # whatever an import raises
+    except Exception as error:  # an import may raise anything
         raise UserError(f"{place}._target_={target}: cannot be imported ({' '.join(str(error).split())})") from error
     taken = signature.parameters
     positional, named, optional = given or PassedArguments()
@@ -96,22 +96,22 @@ def _check_numbers(name: str, value: Any, annotation: str) -> None:
         return
     dropout = "dropout" in name.rpartition(".")[2]
     one: Any = (Share if dropout else NonNegativeFloat) if re.search(r"\bfloat\b", annotation) else PositiveInt
-    alone = re.sub(r"\w+\[.*\]", "", annotation)  # what is allowed besides a list or a mapping
+    alone = re.sub(r"\w+\[.*\]", "", annotation)  # the types allowed besides a list or a mapping
     for word, kind in ("Mapping|dict", dict[Any, one]), ("Sequence|list|tuple", list[one]):
         if re.search(word, annotation) and not (isinstance(value, int | float) and re.search("int|float", alone)):
             one = kind
     valid(one | None if "None" in annotation else one, value, name)
 
 
-# One step of the optimizer, schedule and weight averaging on an invented weight, before anything is read: values that
-# they do not accept, or that lead to a number that is not finite, are reported at once.
+# One step of the optimizer, schedule and weight averaging on an invented weight, before anything is read, to report
+# values at once that they do not accept, or that lead to a number that is not finite.
 
 
 def rehearse(task: TaskConfig, device: str = "cpu") -> None:
-    """Raises `UserError` for a value in these blocks of the task's configuration that cannot be used."""
+    """Raises `UserError` for an unusable value in these blocks of the task's configuration."""
     try:
         weight = _after_a_step(task, device)
-    except Exception as error:  # whatever torch or Hydra raises
+    except Exception as error:  # torch and Hydra may raise anything
         raise UserError(f"task.optimizer or task.schedule: {_reason(error)}") from error
     if not bool(weight.isfinite().all()):
         raise UserError("task.optimizer: one step makes a weight that is not finite; lower task.optimizer.lr")
@@ -124,9 +124,9 @@ def rehearse(task: TaskConfig, device: str = "cpu") -> None:
 
 
 def _reason(error: Exception) -> str:
-    """What a library says; where a value has the wrong type, the message may be Python's own."""
+    """The message of a library; for a value of the wrong type, it may be Python's own."""
     cause = error.__cause__ or error
-    return f"a value of another type than it needs ({cause})" if isinstance(cause, TypeError) else str(cause)
+    return f"a value of the wrong type ({cause})" if isinstance(cause, TypeError) else str(cause)
 
 
 def _after_a_step(task: TaskConfig, device: str) -> torch.Tensor:

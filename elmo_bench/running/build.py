@@ -1,4 +1,4 @@
-"""Builds the model of a run from the parts that the task's configuration names, without importing Lightning."""
+"""Builds the model of a run from the parts named in the task's configuration, without importing Lightning."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def parts(
 def layers_source(
     bilm: LayersConfig, run: RunConfig, check_sha256: str | None = None
 ) -> LayersSource | ActivationCache:
-    """The source of layers that the run names, cached if it stays frozen. Raises the errors of `open_source`."""
+    """The run's source of layers, cached if it stays frozen. Raises the errors of `open_source`."""
     cached = bilm.cache and run.elmo.finetune == "none"
     return open_source(bilm, device_of(run.trainer.accelerator), run.cache_root, cached, check_sha256)
 
 
 def device_of(accelerator: str) -> str:
-    """The device on which a cache is computed: a cache is not moved with the model."""
+    """The device on which a cache is computed, because a cache is not moved with the model."""
     cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
     if accelerator != "cpu" and not mps and (why := unseen_gpu()):
         raise UserError(f"trainer.accelerator={accelerator}: {why}, or choose trainer=cpu")
@@ -83,7 +83,7 @@ def device_of(accelerator: str) -> str:
 
 
 def make(task: TaskConfig, part: str, *arguments: Any, **keywords: Any) -> Any:
-    """Calls the partial node `part` of a task's configuration; None if that has none."""
+    """Calls the partial node `part` of a task's configuration; None without such a node."""
     block = getattr(task, part)
     if block is None:
         return None

@@ -1,4 +1,4 @@
-"""Extensions of Lightning's trainer: checkpoints between epochs, written atomically; averages; quietness."""
+"""Extensions of Lightning's trainer: checkpoints between epochs, written atomically; averages; fewer messages."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class KeepBest(Checkpoint):
         self.epoch = 0
 
     def setup(self, trainer: pl.Trainer, pl_module: Any, stage: str) -> None:
-        """In all loggers epochs count from 1, as in records; Lightning counts from 0. A test is of the best one."""
+        """In all loggers epochs count from 1, as in records; Lightning counts from 0. A test is of the best epoch."""
 
         def log(metrics: Any, step: int | None = None) -> None:
             epoch = self.epoch if trainer.testing else trainer.current_epoch + 1
@@ -79,10 +79,10 @@ class KeepBest(Checkpoint):
 
 
 class AtomicCheckpoints(TorchCheckpointIO):
-    """Writes checkpoints atomically, so that a kill leaves the old file or the new one; verifies what it reads."""
+    """Writes checkpoints atomically, so that a kill leaves the old or the new file; verifies checkpoints it reads."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        """`storage_options=MODEL` leaves out what is needed only for resuming."""
+        """`storage_options=MODEL` leaves out the parts needed only for resuming."""
         if storage_options == MODEL:
             checkpoint = {key: value for key, value in checkpoint.items() if key not in FOR_RESUMING}
         save_checkpoint(checkpoint, Path(path))
@@ -96,13 +96,13 @@ class AtomicCheckpoints(TorchCheckpointIO):
 
 
 def averaging(block: Mapping[str, Any], device: str) -> pl.Callback:
-    """The callback that a task names; `Averages` in the place of Lightning's exponential moving average."""
+    """The callback that a task names; `Averages` in place of Lightning's exponential moving average."""
     ours = {"_target_": f"{__name__}.Averages"} if block.get("_target_") == LIGHTNINGS else {}
     return instantiate({**block, **ours}, device=device)
 
 
 class Averages(EMAWeightAveraging):
-    """Lightning's, with the same numbers: three operations for all weights (`multi_avg_fn`) instead of for each."""
+    """Lightning's callback, with the same numbers: three operations for all weights together (`multi_avg_fn`)."""
 
     def __init__(self, *arguments: Any, decay: float = 0.999, **options: Any):
         super().__init__(*arguments, decay=decay, **options)
@@ -115,7 +115,7 @@ class Averages(EMAWeightAveraging):
 
 
 class Averaged(AveragedModel):
-    """Torch's asks its counter in every update whether it is the first, for which a GPU is waited for."""
+    """Avoids a wait for the GPU: torch's version reads its counter in every update to see whether it is the first."""
 
     begun = False
 
@@ -151,8 +151,8 @@ def quiet() -> None:
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     for message, category in (
         (r".*The `srun` command is available on your system but is not used.*", Warning),  # a login node of a cluster
-        (r".*LeafSpec.*", Warning),  # torch 2.13 about torch's own pytree, as Lightning uses it
-        (r".*does not have many workers.*", Warning),  # batches are small: collating in the process is as fast
+        (r".*LeafSpec.*", Warning),  # torch 2.13 about Lightning's use of torch's pytree
+        (r".*does not have many workers.*", Warning),  # batches are small, and collating in the process is as fast
         (r".*`weights_only` was not set.*", Warning),
         (r".*Found \d+ module\(s\) in eval mode.*", Warning),  # a frozen part
         (r".*number of training batches .* is smaller than the logging interval.*", Warning),

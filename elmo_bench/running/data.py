@@ -38,18 +38,18 @@ CPU = torch.device("cpu")
 class Data(pl.LightningDataModule):
     """Batches of the splits; training batches are a function of (seed, epoch).
 
-    With several devices the batches are dealt to the ranks in turn: an update takes one batch of each, and in training
-    the last batches that do not go round are left out, others in every epoch. Every row of dev and test is scored once.
+    With several devices the batches are distributed to the ranks in turn: an update uses one batch per rank. In
+    training the remaining batches are left out, different ones in every epoch. Dev and test rows are scored once.
 
     Args:
         batch: the size of batches.
         seed: of the run.
         reader: makes batches of rows.
-        splits: their rows.
-        caches: by split, of the layers of its sentences; none where layers are computed as they are needed.
+        splits: the rows.
+        caches: by split, of the layers of its sentences; none if layers are computed when needed.
 
     Attributes:
-        passes: how often an epoch passes over the training rows, each time in other batches.
+        passes: number of passes of an epoch over the training rows, each with different batches.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Data(pl.LightningDataModule):
         return self._loader("test", self.sampler(self.lengths["test"], shuffle=False).batches(0))
 
     def _loader(self, split: str, batches: list[list[int]], collate: Callable | None = None) -> Prefetched:
-        """A loader of this rank's share of the batches."""
+        """A loader for this rank's share of the batches."""
         assert self.trainer is not None
         batches = batches[self.trainer.global_rank :: self.trainer.world_size]
         if not batches:
@@ -108,7 +108,7 @@ class Data(pl.LightningDataModule):
 
 
 class Prefetched:
-    """A loader that prepares the next batch, with its cached layers, in a thread while this one is used."""
+    """A loader that prepares the next batch, with its cached layers, in a thread while the current one is used."""
 
     def __init__(self, loader: DataLoader, cache: ActivationCache | None = None, device: torch.device = CPU):
         self.loader, self.cache, self.device = loader, cache, device
@@ -130,10 +130,10 @@ class Prefetched:
 def stored_layers(
     source: Any, splits: DatasetDict, fields: Sequence[str], cache_root: str, elmo_layers: Any = "all"
 ) -> dict[str, ActivationCache]:
-    """By split, the stored layers of its sentences; empty if the source is to compute them as they are needed.
+    """By split, the stored layers of its sentences; empty if the source computes them when needed.
 
-    The splits share one cache, unless the state is carried on through the text of a split. A model that reads one layer
-    (`elmo_layers`, the key `elmo.layers`) has just that layer stored, unless all of them are stored already.
+    The splits share one cache, unless the state is carried through the text of a split. For a model that reads one
+    layer (`elmo_layers`, the key `elmo.layers`), only that layer is stored, unless all layers are stored already.
     """
     if carries(source):
         texts = {str(split): list(sentences([rows], fields)) for split, rows in splits.items()}
@@ -149,9 +149,9 @@ def stored_layers(
 
 
 def load(reader: Reader, run: RunConfig) -> DatasetDict:
-    """The splits of a run: dev and test whole, of train the run's fraction.
+    """The splits of a run: all of dev and test, and the run's fraction of train.
 
-    Of a run that records nothing, some batches of each; with `trainer.overfit_batches`, each split is those of train.
+    For a run that records nothing, some batches of each; with `trainer.overfit_batches`, train's batches for all.
     """
     trainer, splits = run.trainer, _read(reader, run)
     limit = int(run.debug and (trainer.limit_batches or 0))
@@ -172,7 +172,7 @@ def _read(reader: Reader, run: RunConfig) -> DatasetDict:
 
 
 def passes(run: RunConfig, batches: int) -> int:
-    """How often an epoch passes over the training data: once, if these are all of them.
+    """The number of passes of an epoch over the training data: one for the complete data.
 
     Args:
         run: its configuration.

@@ -1,4 +1,4 @@
-"""What helps a training that cannot go on, and the check of a metric before it begins."""
+"""Remedies for a training that cannot continue, and the check of a metric before it starts."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class Size(NamedTuple):
 def rehearse_metric(make: Callable[[], Metric], predictions: Sequence[Prediction], rows: Sequence[Row]) -> None:
     """Compares a metric with its own examples before training.
 
-    A model that has learnt nothing may have no right answer. So the metric is asked, too, about what stands in the rows
-    in the form of an answer, such as the right ones; what it does not take is passed over.
+    An untrained model may have no correct answer. So the metric is also tried with the values in the rows, such as gold
+    answers; values that it does not accept are skipped.
     """
     alike = [key for key, value in rows[0].items() if type(value) is type(predictions[0])]
     for answers in (predictions, *([row.get(key) for row in rows] for key in alike)):
         metric = make()
         try:
-            with warnings.catch_warnings(action="ignore"):  # of what is no answer
+            with warnings.catch_warnings(action="ignore"):  # about values that are no answers
                 metric.update(answers, rows)
                 apart = difference(metric.from_totals(metric.items().totals()), metric.compute())
-        except Exception:  # of a task's own code: no answer, or too few to be scored
+        except Exception:  # in a task's own code: no answer, or too few answers to score
             continue
         if apart:
             raise UserError(f"task.metric: the items of {type(metric).__name__} give {apart}, as its compute() has it")

@@ -41,7 +41,7 @@ def make_trainer(
 ) -> pl.Trainer:
     """A Lightning trainer for this rank of a run.
 
-    `unused` says that a batch may leave a parameter without a gradient; to look for such ones takes time.
+    `unused` means that a batch may leave a parameter without a gradient; the search for such parameters takes time.
     """
     quiet()
     if task.fit.patience is not None and not any(isinstance(each, EarlyStopping) for each in callbacks):
@@ -49,10 +49,10 @@ def make_trainer(
         callbacks = [EarlyStopping(monitor, patience=task.fit.patience, mode="max", check_on_train_epoch_end=True),
                      *callbacks]  # fmt: skip
     if task.average is not None:
-        device = device_of(machine.accelerator)  # else the averages stay on the CPU, and every update copies
+        device = device_of(machine.accelerator)  # otherwise the averages stay on the CPU, and every update copies
         callbacks = [averaging(task.average, device), *callbacks]
     shown = sys.stdout.isatty() if machine.progress == "auto" else bool(machine.progress)
-    theirs = any(isinstance(each, ProgressBar) for each in callbacks)  # in the place of ours
+    theirs = any(isinstance(each, ProgressBar) for each in callbacks)  # instead of ours
     bar = [RichProgressBar()] if shown and rank.first and not theirs else []
     try:
         return pl.Trainer(
@@ -65,7 +65,7 @@ def make_trainer(
             gradient_clip_val=task.clip.value,
             gradient_clip_algorithm=None if task.clip.value is None else task.clip.by,
             reload_dataloaders_every_n_epochs=1,  # an epoch's batches depend on its number, resumed or not
-            num_sanity_val_steps=1,  # the metric is compared with its items: `rehearse_metric`
+            num_sanity_val_steps=1,  # compares the metric with its items: `rehearse_metric`
             use_distributed_sampler=False,
             default_root_dir=folder,
             callbacks=[*callbacks, *bar],
@@ -81,25 +81,25 @@ def make_trainer(
 
 
 def check_machine(machine: TrainerConfig) -> str:
-    """The device as `device_of` has it. Asked before anything is prepared."""
+    """The device from `device_of`, checked before anything is prepared."""
     device = device_of(machine.accelerator)
-    if machine.precision == "16-mixed" and device == "cpu":  # Lightning would take bfloat16
+    if machine.precision == "16-mixed" and device == "cpu":  # Lightning would use bfloat16
         raise UserError("trainer.precision=16-mixed needs a GPU; bf16-mixed runs on a CPU, too")
     if machine.devices > (most := torch.cuda.device_count() if device == "cuda" else max(2, cores())):
-        raise UserError(f"trainer.devices={machine.devices}: this machine has {most} at most")
+        raise UserError(f"trainer.devices={machine.devices}: this machine has at most {most}")
     if machine.gpu is not None:
         asked = f"trainer.devices=[{machine.gpu}]"
         if machine.accelerator == "cpu":
-            raise UserError(f"{asked} names a GPU, and trainer.accelerator is cpu: give how many devices")
+            raise UserError(f"{asked} names a GPU, but trainer.accelerator is cpu: give the number of devices")
         if machine.gpu >= (there := torch.cuda.device_count()):
             raise UserError(f"{asked}: torch finds {there} GPUs here, numbered from 0")
     return device
 
 
 def set_up(machine: TrainerConfig, rank: Rank = ALONE) -> None:
-    """What torch computes with in this process: threads, the rank's own GPU, TF32, algorithms that repeat their sums.
+    """Sets torch's threads, the rank's own GPU, TF32, and deterministic algorithms in this process.
 
-    Before anything is opened, for it would be opened on the first GPU.
+    Called before anything is opened, which would otherwise be on the first GPU.
     """
     keep_freed_memory()
     if machine.threads or machine.devices > 1:  # a rank has its share of the cores
@@ -108,12 +108,12 @@ def set_up(machine: TrainerConfig, rank: Rank = ALONE) -> None:
         torch.cuda.set_device(rank.number if machine.gpu is None else machine.gpu)
     allow_tf32(machine.tf32)
     if machine.deterministic:
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # else cuBLAS may add up in another order each time
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # else cuBLAS may add in another order each time
     torch.use_deterministic_algorithms(machine.deterministic, warn_only=True)
 
 
 def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) -> int:
-    """Trains, resuming after the last completed epoch; returns how many epochs were done before."""
+    """Trains, resuming after the last completed epoch; returns the number of epochs done before."""
     earlier = unfinished.check(keep.folder)
     if earlier and trainer.is_global_zero:
         print(f"resuming after epoch {earlier}", flush=True)
@@ -140,10 +140,10 @@ def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) ->
 
 @contextmanager
 def interruptible(trainer: pl.Trainer) -> Iterator[None]:
-    """Turns the silent exit that Lightning makes of Ctrl-C back into a `KeyboardInterrupt`.
+    """Turns Lightning's silent exit after Ctrl-C back into a `KeyboardInterrupt`.
 
-    Signals are left to whoever runs the training. Lightning's own handler of SIGTERM would wait in vain for other ranks
-    to take part in it, and in a job of Slurm would end a run that is about to be queued again.
+    Signals are left to the caller. Lightning's own handler of SIGTERM would wait in vain for other ranks to take part,
+    and in a Slurm job would end a run that is about to be queued again.
     """
     trainer._signal_connector.register_signal_handlers = lambda: None  # type: ignore[method-assign]
     try:

@@ -1,4 +1,4 @@
-"""The record of a run: read where there is one, else made by training."""
+"""The record of a run, read if there is one, otherwise made by training."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from elmo_bench.system.storage.locks import held
 
 
 def train(cfg: DictConfig) -> Record:
-    """The record of a run: read if there is one, else made by training."""
+    """The record of a run, read if there is one, otherwise made by training."""
     run = validated(cfg)
     if run.debug or run.trainer.fast_dev_run or run.trainer.overfit_batches:
         return _smoke(cfg)
@@ -43,16 +43,16 @@ def train(cfg: DictConfig) -> Record:
 
 
 def _recorded(run: RunConfig, path: Path, why: str) -> Record:
-    """The record that a run has; a line says why it is not trained."""
+    """The existing record of a run; a line says why it is not trained."""
     record = store.read(path)
     print(f"{title(record)}: recorded on {record.finished[:10]}, {why}", flush=True)
-    if run.logger.wandb is not None and os.environ.get(SWEEP):  # the agent has started a run, which needs its metric
+    if run.logger.wandb is not None and os.environ.get(SWEEP):  # the agent's run needs its metric
         of_record(record, store.work(run.results_root, record.scale, record.task, record.run), run.logger.wandb)
     return record
 
 
 def _smoke(cfg: DictConfig) -> Record:
-    """What a run that tries things out (`debug=`) would record; nothing stays but what runs share."""
+    """Trains a trial run (`debug=`), which records nothing; only shared files such as stored layers stay."""
     from elmo_bench.running.run import checked, run_once
 
     with TemporaryDirectory() as folder:
@@ -73,8 +73,8 @@ def _smoke(cfg: DictConfig) -> Record:
 
 
 def describe(run: RunConfig, identity: Identity, cfg: DictConfig) -> Description:
-    """What is known of a run before it starts."""
-    machine.commit()  # read now, once: the code of a run is that of its start, whatever is pulled while it trains
+    """The description of a run, known before it starts."""
+    machine.commit()  # read now, because the code of a run is that of its start, whatever is pulled during training
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     for key in ("table", "typed"):
         config.pop(key, None)
@@ -82,7 +82,7 @@ def describe(run: RunConfig, identity: Identity, cfg: DictConfig) -> Description
 
 
 def _report_data(run: RunConfig, described: Description) -> None:
-    """Prints a line if the data are partly the user's own and partly those of the scale, or the same in two splits."""
+    """Prints a line if the data are partly the user's own and partly the scale's, or the same in two splits."""
     splits, own = ("train", "dev", "test"), own_files(described.portable)
     scales = [split for split in splits if split not in own]
     if own and scales:
@@ -92,13 +92,11 @@ def _report_data(run: RunConfig, described: Description) -> None:
     digests = described.identity.settings["task"]["reader"].get("data") or {}
     for one, other in combinations([split for split in splits if digests.get(split)], 2):
         if digests[one] == digests[other]:
-            print(
-                f"{one} and {other} are the same data: the scores on {other} are not those of unseen data", flush=True
-            )
+            print(f"{one} and {other} are the same data: the scores on {other} are not on unseen data", flush=True)
 
 
 def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> Record:
-    """Under the lock of the run's work folder."""
+    """Trains the run under the lock of its work folder."""
     from elmo_bench.records import items
     from elmo_bench.running import unfinished
     from elmo_bench.running.run import checked, run_once

@@ -1,4 +1,4 @@
-"""The one LightningModule: how a `Model`, a representation and a task's head, is trained and scored."""
+"""The only LightningModule: trains and scores a `Model`, which is a representation and a task's head."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from elmo_bench.text.vocabulary import Vocabulary
 
 
 class BenchModule(Model, pl.LightningModule):
-    """How the model of any task is trained and scored; never subclassed.
+    """Trains and scores the model of any task; never subclassed.
 
-    All randomness of an epoch is determined by (seed, epoch), and checkpoints are written only between epochs, so a run
-    that was killed and resumed gives exactly the same result as an uninterrupted one.
+    All randomness of an epoch is determined by (seed, epoch), and checkpoints are written only between epochs, so a
+    resumed run gives exactly the same result as an uninterrupted one.
 
     Args:
         representation, head: the parts of `Model`.
@@ -54,7 +54,7 @@ class BenchModule(Model, pl.LightningModule):
         tested: the metrics of the last pass over the test set.
         dev_items, test_items: the per-example results of the last pass over each split, in the order of its rows.
         test_predictions: a JSON value for each row of the test set, in the same order.
-        size: of the batch at hand.
+        size: of the current batch.
     """
 
     def __init__(
@@ -92,18 +92,18 @@ class BenchModule(Model, pl.LightningModule):
 
     @property
     def leaves_unused(self) -> bool:
-        """Whether a batch may leave a parameter without gradient, as the head's, or those of a layer not read."""
+        """Whether a batch may leave a parameter without gradient, such as the head's, or those of an unused layer."""
         elmo = self.representation.elmo
         return getattr(self.head, "leaves_unused", False) or (elmo is not None and elmo.bilm is not None)
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: Any, map_location: Any = "cpu", *_: Any, **options: Any) -> Any:
-        """What Lightning's gives: the module of a checkpoint, to be tested or trained further.
+        """The module of a checkpoint, as from Lightning's method, for testing or further training.
 
-        Its hyperparameters, the run's configuration, say what to build. Nothing in the file is executed.
+        It is built from its hyperparameters, the run's configuration. Nothing in the file is executed.
 
         Args:
-            checkpoint_path: or anything else that `elmo_bench.load` takes, and `options` as for that.
+            checkpoint_path: or any other argument of `elmo_bench.load`; `options` likewise.
             map_location: the device of the module.
         """
         ours = {key: value for key, value in options.items() if key not in ("hparams_file", "strict", "weights_only")}
@@ -115,19 +115,19 @@ class BenchModule(Model, pl.LightningModule):
         loss = self(batch).loss
         self._losses.append(loss.detach())
         self._tokens += sum(len(s) for tokens in batch.texts.values() for s in tokens.sentences)
-        if self.trainer.world_size == 1:  # a rank must not stop alone; the gradients are those of all ranks
+        if self.trainer.world_size == 1:  # a rank must not stop alone; gradients are averaged over all ranks
             self._stop_at(self._watch.add(index + 1, "loss", loss))
         elmo = self.representation.elmo
         return loss if elmo is None or not self.penalty else loss + self.penalty * elmo.penalty()
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         if _scales(self.trainer):
-            return  # 16-mixed: the scaler itself finds gradients that overflow, and leaves out their step
+            return  # 16-mixed: the scaler itself finds overflowing gradients, and skips their step
         self._norm = gradient_norm(_parameters(optimizer))
         self._stop_at(self._watch.add(len(self._losses), "gradient", self._norm))
 
     def on_validation_start(self) -> None:
-        """A model of an epoch that went wrong is neither scored nor saved."""
+        """A model is neither scored nor saved after an epoch with a fault."""
         self._stop_at(self._watch.look())
         if not all_finite(p for p in self.parameters() if p.requires_grad):
             self._stop_at(Fault(len(self._losses), "weight", math.nan))
@@ -142,14 +142,14 @@ class BenchModule(Model, pl.LightningModule):
             )
 
     def doing(self) -> str:
-        """What it does just now, and with how large a batch, for messages."""
+        """The current work and the size of its batch, for messages."""
         return f"{'training on' if self.training else 'scoring'} {self.size or 'no batch yet'}"
 
     def predict_step(self, batch: Batch, index: int = 0) -> list[Prediction]:
         return self.head.decode(self(batch), batch)
 
     def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
-        """Moves the tensors; a GPU copies those that are pinned while it computes."""
+        """Moves the tensors; a GPU copies pinned tensors while it computes."""
         self.size = Size.of(batch)
         return batch.each(lambda part: part.to(device, non_blocking=True))
 
@@ -157,10 +157,10 @@ class BenchModule(Model, pl.LightningModule):
 
     def on_validation_epoch_start(self) -> None:
         self._metric = self.make_metric()
-        self._predictions: list[str] = []  # of the test set, as JSON text, which takes the least memory
+        self._predictions: list[str] = []  # of the test set, as JSON text to save memory
         self._share: list[Prediction] = []  # of this rank, if there are several
         self._trained = time.perf_counter()
-        self._mixes = self.layer_weights()  # Lightning has swapped in the averaged weights here
+        self._mixes = self.layer_weights()  # here Lightning has swapped in the averaged weights
 
     on_test_epoch_start = on_validation_epoch_start
 
@@ -196,7 +196,7 @@ class BenchModule(Model, pl.LightningModule):
         return np.concatenate(gathered(own))
 
     def _compute(self, split: str, order: np.ndarray) -> tuple[dict[str, float], Items]:
-        """The metrics and per-example results of a pass over these rows in order; on every rank those of all ranks."""
+        """The metrics and per-example results of a pass over these rows in order; the same on every rank."""
         assert self._metric is not None
         if self.trainer.world_size > 1:
             rows = self.trainer.datamodule.splits[split].select(order)  # type: ignore[attr-defined]
@@ -216,11 +216,11 @@ class BenchModule(Model, pl.LightningModule):
         """Seeds the generators from (seed, epoch), so that no random state has to be saved for resuming."""
         seed = (
             self.seed * 1_000_003 + self.current_epoch + self.global_rank * 2_000_000_011
-        )  # all of nearby seeds differ
+        )  # so that nearby seeds differ in all numbers
         pl.seed_everything(seed % 2**32, verbose=False)
         self._losses = []
         self._tokens, self._updates = 0, self.global_step
-        self._trained = self._mixes = None  # where dev is not scored
+        self._trained = self._mixes = None  # if dev is not scored
         self._started = time.perf_counter(), device_seconds(self.device)
 
     def on_train_batch_end(self, *_: Any) -> None:
@@ -261,8 +261,8 @@ class BenchModule(Model, pl.LightningModule):
         s = {place: [round(float(value), 6) for value in mix.s.detach()] for place, mix in mixes.items()}
         return s, {place: round(float(mix.gamma.detach()), 6) for place, mix in mixes.items()}
 
-    # Optimizer and schedule. We step the schedule ourselves: Lightning steps one that depends on a metric only after
-    # the epoch's checkpoint is written, so that a resumed run would miss that step.
+    # Optimizer and schedule. We step the schedule ourselves: Lightning steps a schedule that depends on a metric only
+    # after the epoch's checkpoint is written, so a resumed run would miss that step.
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         assert self.make_optimizer is not None
@@ -277,9 +277,9 @@ class BenchModule(Model, pl.LightningModule):
         return self._optimizer
 
     def _fused(self) -> dict[str, bool | None]:
-        """For an optimizer that can do its whole step in one operation: on a CPU torch does so only if asked.
+        """Uses the fused version of an optimizer: on a CPU torch uses it only if asked.
 
-        With 16-mixed it must not: the scaler has it undo the scaling in the step, after the gradients are clipped.
+        Not with 16-mixed, where the scaler makes it undo the scaling in the step, after the gradients are clipped.
         """
         options = inspect.signature(self.make_optimizer).parameters  # type: ignore[arg-type]
         if _scales(self._trainer):
@@ -290,10 +290,10 @@ class BenchModule(Model, pl.LightningModule):
     def configure_gradient_clipping(
         self, optimizer: Any, gradient_clip_val: float | None = None, gradient_clip_algorithm: Any = None
     ) -> None:
-        """Lightning's, with the norm that is known already; also for a fused optimizer with bf16-mixed.
+        """Lightning's clipping, with the norm computed before; also for a fused optimizer with bf16-mixed.
 
-        Lightning refuses such an optimizer with bf16-mixed as with 16-mixed. With 16-mixed it would undo the scaling of
-        the gradients itself, after they are clipped; with bf16-mixed there is no scaling.
+        Lightning refuses such an optimizer with both bf16-mixed and 16-mixed. With 16-mixed it would undo the scaling
+        of the gradients itself, after they are clipped; with bf16-mixed there is no scaling.
         """
         plugin, scaled = self.trainer.precision_plugin, _scales(self.trainer)
         if gradient_clip_val and not scaled and gradient_clip_algorithm != GradClipAlgorithmType.VALUE:
@@ -330,7 +330,7 @@ def _parameters(optimizer: torch.optim.Optimizer) -> list[nn.Parameter]:
 
 
 def _scales(trainer: pl.Trainer | None) -> bool:
-    """Whether it scales the gradients: 16-mixed. None where a step is measured by itself."""
+    """Whether the precision scales gradients (16-mixed). None if a step is measured by itself."""
     return trainer is not None and getattr(trainer.precision_plugin, "scaler", None) is not None
 
 

@@ -1,9 +1,9 @@
 """Several devices on one machine: a process for each, in step with the first.
 
 The process of the command is rank 0. It alone holds the run's lock, prepares data, biLM and cache, writes checkpoints,
-and makes the record. It starts the others, which do nothing but train and score their share of the batches. Lightning's
-own launcher would run the whole command again in each of them, with its lock and its sweep. Where `srun` starts the
-command several times, one of the tasks trains, and the others wait for its record.
+and makes the record. It starts the others, which only train and score their share of the batches. Lightning's own
+launcher would run the complete command again in each of them, with its lock and its sweep. If `srun` starts the command
+several times, one of the tasks trains, and the others wait for its record.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ ALONE = Rank()
 
 
 class Environment(LightningEnvironment):
-    """Tells Lightning that all processes exist already, and which of them this is.
+    """Tells Lightning that all processes exist already, and the rank of this one.
 
-    Given to every trainer, so that Lightning does not look for Slurm: it would warn wherever `srun` is installed, and
-    in a job count Slurm's tasks as ranks.
+    Given to every trainer, so that Lightning does not look for Slurm: it would warn if `srun` is installed, and in a
+    job would count Slurm's tasks as ranks.
     """
 
     def __init__(self, rank: Rank = ALONE):
@@ -77,7 +77,7 @@ def started(size: int, task: dict[str, Any], folder: Path) -> Iterator[Rank]:
     Args:
         size: the number of devices; with 1 nothing is started.
         task: plain containers from which `running/run.py` makes the same run.
-        folder: the run's work folder; what rank k prints goes to `rank<k>.log` in it.
+        folder: the run's work folder; the output of rank k goes to `rank<k>.log` in it.
 
     Raises:
         Interrupted: another rank was ended before this one.
@@ -91,9 +91,9 @@ def started(size: int, task: dict[str, Any], folder: Path) -> Iterator[Rank]:
     try:
         yield rank
         for other in others:
-            with suppress(subprocess.TimeoutExpired):  # one that has done its part and is slow to leave
+            with suppress(subprocess.TimeoutExpired):  # a rank that has finished but exits slowly
                 other.wait(GRACE)
-    except UserError:  # of this rank: it says what is wrong
+    except UserError:  # this rank's own error names the cause
         raise
     except Exception as error:
         if (broken := watch.broken(wait=5.0)) is None:
@@ -132,14 +132,14 @@ def _ended(number: int, process: subprocess.Popen[bytes], folder: Path) -> UserE
 
 
 class RankWatch:
-    """Watches the other ranks: where rank 0 waits for one that has ended, and does not notice, the process is ended."""
+    """Watches the other ranks: ends this process if rank 0 keeps waiting for a rank that has ended."""
 
     def __init__(self, others: list[subprocess.Popen[bytes]], folder: Path):
         self.others, self.folder, self.stopped = others, folder, threading.Event()
         threading.Thread(target=self._work, daemon=True).start()
 
     def broken(self, wait: float = 0.0) -> UserError | None:
-        """What to say of a rank that ended with an error; it may take some seconds to end."""
+        """The error about a rank that ended with an error; it may take some seconds to end."""
         until = time.monotonic() + wait
         while True:
             for number, other in enumerate(self.others, start=1):

@@ -21,7 +21,7 @@ from elmo_bench.system.storage.hashing import content_sha256, sha256
 
 
 def begun(run: RunConfig, described: Description) -> dict[str, Any]:
-    """What a record says of the run that is known before it starts."""
+    """The part of a record that is known before the run starts."""
     return {
         "task": run.task.name,
         "scale": run.scale.name,
@@ -89,7 +89,7 @@ def make_record(
 
 
 def _size(elmo: Elmo | None) -> dict[str, int]:
-    """The parameters of a source of layers, and the bytes that a token takes where its layers are stored."""
+    """The parameters of a source of layers, and the bytes per token of stored layers."""
     if elmo is None:
         return {}
     cache = elmo.source if isinstance(elmo.source, ActivationCache) else None
@@ -99,8 +99,8 @@ def _size(elmo: Elmo | None) -> dict[str, int]:
 
 
 def _word_vectors(words: WordsUsed, identity: Identity) -> dict[str, Any]:
-    """Where the word vectors come from (random, file, sets, text), how many words there are, and how many have one
-    there; of several sets, how many each has."""
+    """The source of the word vectors (random, file, sets, text), the number of words, and the number of words with a
+    vector; for several sets, the number of each."""
     known = {"source": words.source, "words": words.number, "found": len(words.found)}
     if words.source == "sets":
         digests = [block["table"].removeprefix("sha256:") for block in identity.settings["vectors"]["sets"].values()]
@@ -111,6 +111,6 @@ def _word_vectors(words: WordsUsed, identity: Identity) -> dict[str, Any]:
             }
             for table, digest in zip(words.tables, digests, strict=True)
         ]}  # fmt: skip
-    for table in words.tables:  # their sha256 is no part of the identity
+    for table in words.tables:  # their sha256 is not part of the identity
         known |= {"file": table.name if words.source == "file" else None, "sha256": sha256(table.files.vectors)}
     return known

@@ -38,7 +38,7 @@ IMPORTS = time.process_time()  # CPU seconds until a process can train
 
 
 def checked(run: RunConfig, folder: Path) -> Tracking:
-    """The callbacks and loggers that were typed, once all that was typed is checked, before anything is prepared."""
+    """The typed callbacks and loggers, after a check of all typed settings, before anything is prepared."""
     check_blocks(run.task)
     device = check_machine(run.trainer)
     if (fewest := run.trainer.min_epochs or 0) > (most := run.task.fit.epochs):
@@ -48,7 +48,7 @@ def checked(run: RunConfig, folder: Path) -> Tracking:
     callbacks = instantiated("callbacks", run.callbacks, pl.Callback)
     check_watched(run, callbacks)
     mine = [*callbacks.values()]
-    make_trainer(run.task, run.trainer, folder, mine, logger=False)  # raises for what Lightning does not take
+    make_trainer(run.task, run.trainer, folder, mine, logger=False)  # raises for arguments that Lightning refuses
     return Tracking([*instantiated("logger.more", run.logger.more, Logger, save_dir=str(folder)).values()], mine)
 
 
@@ -59,9 +59,9 @@ def run_once(
 
     Args:
         run: its configuration.
-        described: what is known of it.
+        described: its description.
         vectors: the file of its word vectors, if they are trained here.
-        typed: the callbacks and loggers that were typed.
+        typed: the typed callbacks and loggers.
     """
     started = time.perf_counter()
     folder = store.work(run.results_root, run.scale.name, run.task.name, described.identity.run).absolute()
@@ -82,19 +82,19 @@ def run_once(
         try:
             items.check(scored, record.metrics, module.make_metric().from_totals)
         except ValueError as error:
-            raise UserError(f"{error}; are its files of another run? {unfinished.REMEDY}", folder) from error
+            raise UserError(f"{error}; do its files belong to another run? {unfinished.REMEDY}", folder) from error
         tracked.run.conclude(record, scored["test"], folder / items.PREDICTIONS)
     return record, scored
 
 
 def follow(run: RunConfig, folder: Path, rank: Rank, vectors: Path | None = None) -> None:
-    """The part of a further rank in the same run: trains and scores its share of the batches, and writes nothing."""
+    """The work of another rank in the same run: trains and scores its share of the batches, and writes nothing."""
     own = Tracking(callbacks=[*instantiated("callbacks", run.callbacks, pl.Callback).values()])
     fit_and_test(run, prepare(run, vectors, rank=rank), KeepBest(folder), own, rank)
 
 
 class Prepared(NamedTuple):
-    """What a run trains."""
+    """The prepared parts of a run's training."""
 
     module: BenchModule
     data: Data
@@ -114,7 +114,7 @@ def prepare(
     with machine.preparing("layers"):
         caches = stored_layers(source, splits, reader.fields, run.cache_root, run.elmo.layers)
     words = None if block is None else look_up(block, sets, vectors, reader, splits)
-    pl.seed_everything(run.seed, verbose=False)  # the same initial weights whatever was drawn above
+    pl.seed_everything(run.seed, verbose=False)  # the same initial weights, whatever was drawn above
     stored = config and {key: value for key, value in config.items() if key not in ("callbacks", "logger")}
     module = build(run, reader, caches.get("train", source), words and words.tables, stored)
     if run.compile:
@@ -140,7 +140,7 @@ def fit_and_test(
 
 
 def main() -> None:
-    """The process of a further device, which rank 0 starts (`ranks.started`): reads the run from standard input."""
+    """The process of another device, started by rank 0 (`ranks.started`): reads the run from standard input."""
     task = json.load(sys.stdin)
     children.end_with_parent(task["parent"])
     vectors = None if task["vectors"] is None else Path(task["vectors"])

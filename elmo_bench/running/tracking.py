@@ -1,4 +1,4 @@
-"""Where a run's metrics go while it trains: always CSV files, what `logger=` adds, such as W&B; who watches them."""
+"""Loggers of a run's metrics: always CSV files, and those of `logger=`, such as W&B; and callbacks that watch them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class EpochLog(Checkpoint):
-    """Logs every epoch to W&B. Lightning calls it, as any `Checkpoint`, when the module has the epoch's history."""
+    """Logs every epoch to W&B. Lightning calls it, like any `Checkpoint`, when the module has the epoch's history."""
 
     def __init__(self, run: WandbRun):
         self.run = run
@@ -44,7 +44,7 @@ class EpochLog(Checkpoint):
 class Tracking(NamedTuple):
     """The loggers and callbacks of a run, and its W&B run, if there is one.
 
-    Those that `callbacks` and `logger.more` name are made once for a run: some begin an experiment at once.
+    Those named by `callbacks` and `logger.more` are made once per run, because some start an experiment immediately.
     """
 
     loggers: Sequence[Logger] = ()
@@ -54,9 +54,9 @@ class Tracking(NamedTuple):
 
 @contextmanager
 def tracking(config: RunConfig, described: Description, folder: Path, typed: Tracking) -> Iterator[Tracking]:
-    """The loggers and callbacks of a run, with those typed; closed at its end: each run of a sweep is its own W&B run.
+    """The loggers and callbacks of a run, with the typed ones; closed at its end, so that each run has its own W&B run.
 
-    A resumed run starts a new `csv/version_<n>`, and a new part of the same W&B run, which `wandb sync` puts together.
+    A resumed run starts a new `csv/version_<n>`, and a new part of the same W&B run, which `wandb sync` combines.
     """
     typed = typed._replace(loggers=[CSVLogger(folder, name="csv"), *typed.loggers])
     if (options := config.logger.wandb) is None:
@@ -76,17 +76,17 @@ def tracking(config: RunConfig, described: Description, folder: Path, typed: Tra
             say("logged offline", f"`wandb sync {run.folder}` uploads it")
 
 
-# Callbacks and loggers that were typed.
+# Typed callbacks and loggers.
 
 
 def instantiated(place: str, blocks: Mapping[str, Any], kind: type[T], **defaults: Any) -> dict[str, T]:
-    """What the blocks of callbacks or loggers name by `_target_`, in their order.
+    """The callbacks or loggers that blocks name by `_target_`, in their order.
 
     Args:
         place: their key, for messages.
-        blocks: by any names; an empty one is left out.
-        kind: the class of Lightning that each must be of.
-        defaults: values for arguments that a block gives as null.
+        blocks: by any names; empty blocks are left out.
+        kind: the required class of Lightning.
+        defaults: values for arguments that are null in a block.
     """
     found = {}
     for name, block in blocks.items():
@@ -97,7 +97,7 @@ def instantiated(place: str, blocks: Mapping[str, Any], kind: type[T], **default
         given = {key: defaults.get(key) if value is None else value for key, value in block.items()}
         try:
             one = instantiate(given)
-        except Exception as error:  # whatever an import or a constructor raises
+        except Exception as error:  # an import or a constructor may raise anything
             reason = " ".join(str(error.__cause__ or error).split())
             raise UserError(f"{place}.{name} ({block['_target_']}): {reason}") from error
         if not isinstance(one, kind):
@@ -108,10 +108,10 @@ def instantiated(place: str, blocks: Mapping[str, Any], kind: type[T], **default
 
 
 def check_watched(run: RunConfig, callbacks: Mapping[str, pl.Callback]) -> None:
-    """Checks what the run and its callbacks watch, before anything is prepared."""
+    """Checks the metrics that the run and its callbacks watch, before anything is prepared."""
     try:
-        scores = [*instantiate(run.task.metric).from_totals(defaultdict(lambda: 1))]  # whatever it counts
-    except Exception:  # a task's own code, which may need its counts by name; only an example shows these
+        scores = [*instantiate(run.task.metric).from_totals(defaultdict(lambda: 1))]  # with any counts
+    except Exception:  # a task's own code may need its counts by name, which only an example shows
         scores = []
     if scores and run.task.monitor not in scores:
         raise UserError(f"task.monitor={run.task.monitor}: no such metric; {choices(run.task.monitor, scores)}")
@@ -132,5 +132,5 @@ def check_watched(run: RunConfig, callbacks: Mapping[str, pl.Callback]) -> None:
 
 
 def lightnings(callback: pl.Callback) -> bool:
-    """Whether it is one of Lightning's, of which only LearningRateMonitor logs something (lr-...)."""
+    """Whether it is Lightning's own callback; of these only LearningRateMonitor logs something (lr-...)."""
     return type(callback).__module__.startswith("pytorch_lightning.")

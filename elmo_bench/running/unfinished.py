@@ -1,4 +1,4 @@
-"""The files from which an unfinished run is resumed, verified first so that nothing else enters its record."""
+"""The files for resuming an unfinished run, verified first so that nothing else enters its record."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from elmo_bench.system.storage.integrity import check_archive, load_checkpoint
 
 LAST, BEST = "last.ckpt", "best.ckpt"  # in a run's work folder
 MADE = LAST, BEST, items.DEV, items.PREDICTIONS
-JOB = "SLURM_JOB_ID"  # the variable that names it, the same when Slurm queues the job again
+JOB = "SLURM_JOB_ID"  # stays the same when Slurm queues the job again
 REMEDY = items.RESTART
 PARTS = {"state_dict": dict, "history": list, "loops": dict, "optimizer_states": list, "lr_schedulers": list}
 
 
 def check_place(folder: Path) -> None:
-    """Raises `UserError` for what no run makes in its work folder: a pipe is waited for, a folder has a file's name."""
+    """Raises `UserError` for anything else in the work folder, such as a pipe, or a folder with the name of a file."""
     for path in folder.rglob("*"):
         if path.exists() and not path.is_file() and (path.name in (*MADE, store.AGAIN) or not path.is_dir()):
-            raise UserError("neither a file nor a folder that a run has made; move it away", path)
+            raise UserError("neither a file nor a folder of a run; move it away", path)
 
 
 def check(folder: Path) -> int:
@@ -39,7 +39,7 @@ def check(folder: Path) -> int:
         [float(epoch["seconds"]) for epoch in saved["history"]]
     except (KeyError, TypeError, AttributeError, ValueError):
         raise UserError(f"not a checkpoint of a run; {REMEDY}", last) from None
-    if run != folder.name:  # a checkpoint of an earlier version does not say
+    if run != folder.name:  # unknown in checkpoints of earlier versions
         raise UserError(f"a checkpoint of another run, {run}; {REMEDY}", last)
     check_archive(folder / BEST, REMEDY)
     items.read(folder / items.DEV, REMEDY)
@@ -51,7 +51,7 @@ def best(folder: Path, history: Sequence[dict[str, Any]] | None) -> dict[str, An
 
     Args:
         folder: the run's work folder.
-        history: the epochs up to the best one, by which the checkpoint is known; None: not compared.
+        history: the epochs up to the best one, which identify the checkpoint; None: not compared.
     """
     saved = load_checkpoint(folder / BEST, REMEDY)
     if history is not None and saved.get("history") != history:
@@ -60,7 +60,7 @@ def best(folder: Path, history: Sequence[dict[str, Any]] | None) -> dict[str, An
 
 
 def start_anew(folder: Path) -> None:
-    """Removes the files of an unfinished run, and notes that it is trained again, and in which job of Slurm."""
+    """Removes the files of an unfinished run, and notes that it is trained again, and the Slurm job."""
     for part in MADE:
         (folder / part).unlink(missing_ok=True)
     for logged in ("csv", "wandb"):
@@ -70,6 +70,6 @@ def start_anew(folder: Path) -> None:
 
 
 def is_restarted(folder: Path) -> bool:
-    """Whether this process is in a job that Slurm has queued again, and the run was started anew in that job."""
+    """Whether Slurm has queued this process's job again, and the run was started again in that job."""
     again, job = folder / store.AGAIN, os.environ.get(JOB)
     return "SLURM_RESTART_COUNT" in os.environ and again.is_file() and again.read_text() == job

@@ -98,7 +98,7 @@ def test_more_gpus_than_there_are_are_refused(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     assert fit.check_machine(TrainerConfig(accelerator="gpu")) == "cuda"
-    with refuses(r"trainer\.devices=2: this machine has 1 at most"):
+    with refuses(r"trainer\.devices=2: this machine has at most 1"):
         fit.check_machine(TrainerConfig(accelerator="gpu", devices=2))
 
 
