@@ -1,15 +1,15 @@
-"""Slurm: what a job is asked for, the queue, submitting through submitit, and what a job does.
+"""Slurm: the resources of a job, the queue, submitting through submitit, and the work of a job.
 
-Nothing here needs Slurm's accounting: the run's record and log show what happened to a job that left the queue. What
-follows if a run's job does not finish:
+Nothing here needs Slurm's accounting: the run's record and log show what happened to a job that left the queue. If a
+run's job does not finish:
 
-- A pre-emption or a coming time limit (SIGUSR2): the job is queued again in its place, under its own id.
-- Anything else that ends it, such as SIGKILL, a failed node or `scancel`: its successor starts. The first line of every
-  job's script queues one (`start.sh`); Slurm drops it (`afternotok`) when the job ends well.
+- After a pre-emption or near the time limit (SIGUSR2), the job is queued again in its place, under its own id.
+- After any other end, such as SIGKILL, a failed node or `scancel`, its successor starts. The first line of every job's
+  script queues a successor (`start.sh`); Slurm drops it (`afternotok`) when the job succeeds.
 
-Either way the run resumes from its last epoch. It is started at most `attempts` times. The training is a process of its
-own, as on one machine, and ignores Slurm's signals, which reach every process of a job: submitit alone decides what
-follows, and until then the training goes on.
+Either way the run resumes from its last epoch. It is started at most `attempts` times. The training is a separate
+process, as on one machine, and ignores Slurm's signals, which reach every process of a job: submitit alone decides what
+happens, and until then the training continues.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from submitit.helpers import DelayedSubmission
 
 START = Path(__file__).with_name("start.sh")
-RUNS = "runs"  # a file in the folder of a submission: the name of each task's run, a line each, for START
-CANCELLED = "cancelled"  # another: what has not started does nothing
-WRONG = UserError.status  # of an error that another start would not mend
-NAMES = {"minutes": "timeout_min", "mem_gb": "mem_gb", "cpus_per_task": "cpus_per_task"}  # else slurm_<key>
+RUNS = "runs"  # a file in the folder of a submission: the name of each task's run, one per line, for START
+CANCELLED = "cancelled"  # a file there: jobs that have not started do nothing
+WRONG = UserError.status  # of an error that another start would repeat
+NAMES = {"minutes": "timeout_min", "mem_gb": "mem_gb", "cpus_per_task": "cpus_per_task"}  # others: slurm_<key>
 
 
-# What a cluster is asked for: a file in conf/cluster/, changed by `cluster.KEY=VALUE`.
+# The resources: a file in conf/cluster/, changed by `cluster.KEY=VALUE`.
 
 
 class JobSettings(Keys):
@@ -82,21 +82,21 @@ def settings(name: str, changes: Sequence[str] = ()) -> ClusterSettings:
     return valid(ClusterSettings, OmegaConf.to_container(merged, resolve=True), "cluster", path=path)
 
 
-# What a job does.
+# The work of a job.
 
 
 @dataclass(frozen=True)
 class QueuedRun:
     """A run of a submission, and its journal: a file of lines `queued ID`, `queued ID after ID` and `started ID`.
 
-    The first line is added where the run is submitted, the others by its jobs (`start.sh`). The journal is kept on the
-    file system that all nodes share. Short lines in append mode are whole on it.
+    The first line is added when the run is submitted, the others by its jobs (`start.sh`). The journal is on the file
+    system that all nodes share, where short lines in append mode are written whole.
 
     Attributes:
         folder: of the submission.
         name: of the run, its id.
         title: for messages.
-        record: the file that says it is finished.
+        record: the file that exists once it is finished.
     """
 
     folder: Path
@@ -121,7 +121,7 @@ class QueuedRun:
 
     @property
     def starts(self) -> int:
-        """How often the run was started."""
+        """The number of starts of the run."""
         return [word for word, _ in self._lines()].count("started")
 
     def _lines(self) -> list[list[str]]:
@@ -131,7 +131,7 @@ class QueuedRun:
 
 @dataclass(frozen=True)
 class Preparation:
-    """The job that makes the files that the runs of a task read. It has no successor: the runs make what is missing."""
+    """The job that makes the inputs of a task's runs. It has no successor: the runs make missing files."""
 
     command: Sequence[str]
 
@@ -139,7 +139,7 @@ class Preparation:
         """Runs the command, which ends with this process. Errors that the user can correct are reported by the runs.
 
         Raises:
-            RuntimeError: another start may mend what ended it.
+            RuntimeError: it ended for a reason that another start may fix.
         """
         environment = {**os.environ, **children.environment()}
         process = subprocess.Popen(
@@ -158,7 +158,7 @@ class Preparation:
             raise RuntimeError(f"ended with status {status}")
 
     def checkpoint(self) -> DelayedSubmission | None:
-        """What submitit runs when the job is queued again: it continues where it stopped."""
+        """For submitit, when the job is queued again: it continues where it stopped."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self)
@@ -169,9 +169,9 @@ class Attempt(Preparation):
     """One start of a run.
 
     Attributes:
-        command: that trains it, or resumes it.
+        command: that trains or resumes it.
         run: the run.
-        attempts: how often it is started at most.
+        attempts: maximum number of starts.
     """
 
     run: QueuedRun
@@ -190,12 +190,12 @@ class Attempt(Preparation):
         super().__call__()
 
     def checkpoint(self) -> DelayedSubmission | None:
-        """None if all its starts are used, so that the job is not queued again."""
+        """None if all its starts are used, so the job is not queued again."""
         return super().checkpoint() if self.run.starts < self.attempts else None
 
 
 def first_line(folder: Path, attempts: int) -> str:
-    """The first line of the script of a run's job: the start is noted, and the successor queued."""
+    """The first line of the script of a run's job: notes the start, and queues the successor."""
     return f'sh {shlex.quote(str(START))} {shlex.quote(str(folder))} {attempts} "$0" "$@"'
 
 
@@ -203,7 +203,7 @@ def first_line(folder: Path, attempts: int) -> str:
 
 
 class Queued(NamedTuple):
-    """A job in the queue: its state, as RUNNING or PENDING, and why it waits."""
+    """A job in the queue: its state, such as RUNNING or PENDING, and the reason why it waits."""
 
     state: str
     reason: str
@@ -220,7 +220,7 @@ def queue() -> dict[str, Queued]:
 
 
 def cancel(jobs: Sequence[str]) -> None:
-    """Ends jobs; one that has ended in the meantime is no error."""
+    """Ends jobs; it is no error if a job has ended in the meantime."""
     if jobs:
         _called("scancel", "--quiet", *jobs)
 
@@ -236,10 +236,10 @@ def submit(
     """Queues one job for each task, several of them as one job array; returns their ids.
 
     Args:
-        tasks: are pickled; what they print goes to `<id>_0_log.out` in the folder.
+        tasks: to be pickled; their output goes to `<id>_0_log.out` in the folder.
         folder: on a file system that all nodes share.
-        job: what each job needs.
-        after: what they wait for, as "afterany:12".
+        job: the resources of each job.
+        after: the dependency, as "afterany:12".
     """
     try:
         import submitit
@@ -249,11 +249,11 @@ def submit(
         attempts, started = cluster.attempts, shlex.join(children.python("")[:-2])  # submitit adds -m and its module
         executor = submitit.AutoExecutor(folder, cluster="slurm", slurm_max_num_timeout=attempts, slurm_python=started)
         executor.update_parameters(**_parameters(cluster, job, name, after))
-        # What Slurm answers, which submitit prints, is in the error too.
+        # Slurm's answer, which submitit prints, is also in the error.
         with _outside_of_jobs(), redirect_stderr(io.StringIO()), executor.batch():
             queued = [executor.submit(task) for task in tasks]
     except (RuntimeError, ValueError, subprocess.SubprocessError) as error:
-        raise UserError(f"Slurm does not take the jobs: {_last(str(error))}; see conf/cluster") from error
+        raise UserError(f"Slurm does not accept the jobs: {_last(str(error))}; see conf/cluster") from error
     return [each.job_id for each in queued]
 
 
@@ -272,7 +272,7 @@ def _parameters(cluster: ClusterSettings, job: JobSettings, name: str, after: st
 
 @contextmanager
 def _outside_of_jobs() -> Iterator[None]:
-    """Without what Slurm sets in a job, such as an interactive one in which a sweep is typed."""
+    """Hides the variables that Slurm sets in a job, such as an interactive job in which a sweep is typed."""
     ours = {key: value for key, value in os.environ.items() if key.startswith("SLURM_")}
     for key in ours.keys() - {"SLURM_CONF"}:
         del os.environ[key]
@@ -295,12 +295,12 @@ def _called(*command: str) -> str:
 
 
 def _last(text: str) -> str:
-    """The last line of a message that is not empty."""
+    """The last non-empty line of a message."""
     return (_lines(text) or ["no reason given"])[-1].removeprefix("sbatch: error: ")
 
 
 def last_line(log: Path) -> str:
-    """The last error of ours in a job's log, else why Slurm ended the job, else the last line."""
+    """Our last error in a job's log, or Slurm's reason for ending the job, or the last line."""
     lines = _lines(log.read_text(encoding="utf-8", errors="replace"))
     errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
     ended = [line for line in lines if "error: *** " in line]

@@ -1,7 +1,7 @@
 """Trains the runs of a plan as processes on this machine, each with its share of the cores.
 
-Their output is passed on line by line; on a terminal, one row per running process shows its progress. One that fails
-does not stop the others.
+Their output is passed on line by line; on a terminal, one row per running process shows its progress. If one fails, the
+others continue.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ PREPARE = children.python("elmo_bench", "prepare")
 
 
 def run_missing(plan: Plan) -> None:
-    """Trains what has no record. Every error is shown when it occurs, and only once.
+    """Trains the runs without a record. Every error is shown when it occurs, and only once.
 
     Raises:
-        KeyboardInterrupt: a signal. The runs that it interrupted go on from their last epoch when they are run again.
+        KeyboardInterrupt: a signal. The interrupted runs resume from their last epoch when they are run again.
     """
     if recorded := len(plan.runs) - len(plan.new):
         print(f"{plan.counts(recorded)} and not run again (force=true does)", flush=True)
@@ -103,7 +103,7 @@ class Job(NamedTuple):
     command: Sequence[str]
 
 
-Ended = Callable[[int, UserError | None], str]  # the number of a job that has ended, its error -> how far all jobs are
+Ended = Callable[[int, UserError | None], str]  # the number of an ended job, its error -> the progress of all jobs
 
 
 def run_jobs(
@@ -112,15 +112,15 @@ def run_jobs(
     """Runs all jobs in order, at most `at_once` at a time; a failed job does not stop the others.
 
     Args:
-        ended: called whenever a job has ended; what it returns is printed or, on a terminal, shown until the next.
-        gpus: are dealt out, as CUDA_VISIBLE_DEVICES names them; where there are fewer than jobs, they are shared.
-        each: how many GPUs a job takes.
+        ended: called whenever a job has ended; its result is printed or, on a terminal, shown until the next.
+        gpus: to distribute, as in CUDA_VISIBLE_DEVICES; shared if there are fewer than jobs.
+        each: GPUs per job.
 
     Returns:
         For each job its error, or None.
 
     A signal that ends this process (`terminal.signals`) interrupts every running job, waits for it, and is raised as
-    `KeyboardInterrupt`. Where this process is killed, the jobs that are commands of ours end with it.
+    `KeyboardInterrupt`. If this process is killed, jobs that are our commands end with it.
     """
     pool, dealt, free = _Pool(ended), cycle(gpus), Queue[list[str]]()
     for _ in range(at_once):
@@ -154,7 +154,7 @@ def _started(job: Job, at_once: int, gpus: Sequence[str]) -> subprocess.Popen[st
 
 
 class _Pool:
-    """What jobs print while they run, and how far all are."""
+    """The output of running jobs, and the progress of all."""
 
     def __init__(self, ended: Ended):
         self.ended, self.one_at_a_time, self.stopped = ended, Lock(), False
@@ -163,10 +163,10 @@ class _Pool:
         terminal = Console(highlight=False)
         columns = SpinnerColumn(), title, TimeElapsedColumn(), now
         self.progress = Progress(*columns, console=terminal, disable=not terminal.is_terminal, transient=True)
-        self.all = self.progress.add_task("", now="", total=None, visible=False)  # how far all jobs are, below them
+        self.all = self.progress.add_task("", now="", total=None, visible=False)  # the progress of all jobs, below them
 
     def follow(self, i: int, title: str, process: subprocess.Popen[str]) -> UserError | None:
-        """Passes on what a job prints, until it has ended; returns its error."""
+        """Passes on the output of a job until it has ended; returns its error."""
         row, last = self.progress.add_task(title, now="", total=None), None
         with process:
             for line in (each.rstrip("\n") for each in process.stdout or ()):
@@ -193,8 +193,8 @@ class _Pool:
         return error
 
     def stop(self) -> None:
-        """Interrupts all running jobs, and kills those that do not exit, with all processes that they have started."""
-        ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # in a background job, whose children ignore it too
+        """Interrupts all running jobs, and kills jobs that do not exit, with all processes they have started."""
+        ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # a background job, whose children ignore it, too
         self.stopped, end = True, time.monotonic() + GRACE
         running = [process for process in self.processes if process.poll() is None]
         for number in (signal.SIGTERM if ignored else signal.SIGINT, signal.SIGKILL):

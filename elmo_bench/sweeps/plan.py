@@ -1,4 +1,4 @@
-"""The runs of a sweep, composed before anything is trained: which are recorded, which are not, which cannot be run."""
+"""The runs of a sweep, composed before anything is trained: recorded, missing and impossible runs."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ class Point:
 
 @dataclass
 class Plan:
-    """All runs that are asked for, and what becomes of them.
+    """All requested runs, and their outcomes.
 
     Attributes:
-        runs: in the sweep's order, each once: without ELMo, the points of all biLMs are one run. Those with less than a
+        runs: in the sweep's order, each once: without ELMo, the points of all biLMs are one run. Runs with less than a
             batch of training data are left out, once that is known.
-        errors: why the other points cannot be run.
-        records: by the name of the run, of all runs at this scale: the table has rows of other tasks, too.
+        errors: of the points that cannot be run.
+        records: by the name of the run, of all runs at this scale, because the table has rows of other tasks, too.
         refused: the errors of tasks whose points cannot be listed.
-        failed, impossible: why runs failed when they were trained, or cannot exist (`SweepTable.impossible`).
+        failed, impossible: the errors of runs that failed, or cannot exist (`SweepTable.impossible`).
     """
 
     request: SweepRequest
@@ -68,11 +68,11 @@ class Plan:
     failed: dict[Point, Exception] = field(default_factory=dict)
     impossible: dict[Point, Exception] = field(default_factory=dict)
     shown: set[str] = field(default_factory=set)  # the errors
-    expected: dict[str, float] = field(default_factory=dict)  # by run, the seconds of computing, where that is known
+    expected: dict[str, float] = field(default_factory=dict)  # by run, the seconds of computing, if known
 
     @property
     def asked(self) -> dict[str, set[str]]:
-        """By task the groups of its runs; without a task that has errors, unless files tell its runs from others."""
+        """By task the groups of its runs; without tasks that have errors, unless files distinguish their runs."""
         wrong = set() if self.request.has_files else {point.task for point in self.errors}
         groups = defaultdict(set)
         for each in self.runs:
@@ -92,7 +92,7 @@ class Plan:
         return [self.records[each.run] for each in self.runs if each.run in self.records and each not in self.failed]
 
     def show(self, error: Exception, title: str = "") -> Exception:
-        """Shows an error with the name of its run, unless an equal one has been shown; returns it as it is shown."""
+        """Shows an error with the name of its run, unless an equal one has been shown; returns the shown error."""
         text = console.explain(error) or ""
         shown = UserError(f"{text} ({title})") if title and not text.startswith(title) else error
         if text not in self.shown:
@@ -101,7 +101,7 @@ class Plan:
         return shown
 
     def counts(self, recorded: int) -> str:
-        """How many runs are recorded, and how many have failed."""
+        """The numbers of recorded and failed runs."""
         failed = len(self.errors) + len(self.failed)
         every = len(self.runs) + len(self.errors) - len(self.impossible)
         return f"{recorded} of {every} runs are recorded" + (f", {failed} failed" if failed else "")
@@ -123,7 +123,7 @@ class Plan:
     def cost(self, new: Sequence[Point]) -> str:
         """How long these runs compute, from recorded ones of their tasks and arms: one's own, else the reference runs.
 
-        What is known of each is kept as `expected`.
+        The known times are kept as `expected`.
         """
         known = store.full_runs([*self.records.values()]), [*store.read_all(places.RECORDED, self.request.scale)]
         recorded, here, self.expected = [*known[0], *known[1]], processor(), {}
@@ -137,10 +137,10 @@ class Plan:
         unknown = len(new) - len(self.expected)
         message = f"{len(new)} run{'s' * (len(new) > 1)} to train"
         if not self.expected:
-            return f"{message}; none like them is recorded, so that their time is not known"
+            return f"{message}; no such run is recorded, so their time is not known"
         there = {name for record in known[0] for name in (record.task, "")}
         once = making(recorded, {"", *(each.config.task.name for each in new)} - there)
-        but = f", without {unknown} of which none like them is recorded" if unknown else ""
+        but = f", without {unknown} that have no recorded equivalent" if unknown else ""
         prepared = any(record.preparing for record in recorded)
         what = "of computing, preparation included" if prepared else "of training alone"
         total = in_time(sum(self.expected.values()) + once)
@@ -148,7 +148,7 @@ class Plan:
 
 
 def plan(request: SweepRequest) -> Plan:
-    """Composes every run; errors of some of them are shown."""
+    """Composes every run; errors of some runs are shown."""
     request.check()
     listed: list[Point] = []
     refused: list[Exception] = []
@@ -178,9 +178,9 @@ def plan(request: SweepRequest) -> Plan:
 def _planned(listed: Sequence[Point]) -> tuple[list[Point], dict[Point, Exception]]:
     """The runs that can be composed and lack no file; of the other points, the errors.
 
-    All runs of a task that lack files have one error, which names everything that is missing.
+    All runs of a task that lack files share one error, which names all missing files.
     """
-    settings = defaultdict(list)  # the points of each, which differ in their seed
+    settings = defaultdict(list)  # the points of each setting, which differ in their seed
     for point in listed:
         settings[point.task, point.setting].append(point)
     errors: dict[Point, Exception] = {}
@@ -214,7 +214,7 @@ def _planned(listed: Sequence[Point]) -> tuple[list[Point], dict[Point, Exceptio
 def _compose(alike: Sequence[Point]) -> None:
     """Makes the configurations of points that differ in their seed alone: the first is composed.
 
-    Where a configuration file or an override has `${seed}` somewhere, all are.
+    If a configuration file or an override contains `${seed}`, all are composed.
     """
     first = compose(alike[0].overrides)
     each_differs = "${seed}" in str(OmegaConf.to_container(first, resolve=False))
@@ -239,7 +239,7 @@ def _large_enough(runs: Sequence[Point], known: dict[str, Record]) -> list[Point
 
 
 def _correctable(error: Exception) -> Exception:
-    """The error, if a user can correct it; else it is raised."""
+    """The error, if a user can correct it; otherwise it is raised."""
     if console.explain(error) is None:
         raise error
     return error

@@ -27,10 +27,10 @@ STATES = ("recorded", "running", "waiting", "cancelled", "failed")
 
 
 class Submission(NamedTuple):
-    """What was queued by one command.
+    """The runs queued by one command.
 
     Attributes:
-        folder: of it.
+        folder: of the submission.
         sweep: its title.
         runs: in their order.
         prepare: ids of the jobs that all runs wait for.
@@ -45,8 +45,8 @@ class Submission(NamedTuple):
 def submit(plan: Plan) -> None:
     """Queues the runs that are neither recorded nor queued already, and returns at once.
 
-    First a job for each task and biLM that makes what the runs read, then one job array that waits for the end of
-    these. If such a job is killed, the first run that needs its files makes them.
+    First a job for each task and biLM that makes the runs' inputs, then one job array that waits for the end of these.
+    If such a job is killed, the first run that needs its files makes them.
     """
     from hydra.utils import instantiate
 
@@ -125,15 +125,15 @@ def submissions(results_root: Path) -> list[Submission]:
 
 
 def queued_runs(results_root: Path) -> set[str]:
-    """The names of the runs that wait or run."""
+    """The names of waiting and running runs."""
     there = cluster.queue()
     return {run.name for each in submissions(results_root) for run in each.runs if there.keys() & {*run.jobs}}
 
 
 def status(results_root: Path) -> dict[str, list[tuple[str, str]]]:
-    """By sweep, the state of each run (`STATES`), and its title with what is known beside it.
+    """By sweep, the state of each run (`STATES`), and its title with details.
 
-    Of a run that was queued several times, the last time counts.
+    For a run that was queued several times, the last time counts.
     """
     last = {run.name: (each.sweep, run) for each in submissions(results_root) for run in each.runs}
     there = cluster.queue() if last else {}
@@ -153,7 +153,7 @@ def in_lines(sweep: str, rows: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _state(run: QueuedRun, there: Mapping[str, Queued]) -> tuple[str, str]:
-    """The state of a run, and what is known beside it."""
+    """The state of a run, with details."""
     if store.is_finished(run.record):
         return "recorded", ""
     queued = sorted((job for job in run.jobs if job in there), key=lambda job: there[job].waits)
@@ -169,7 +169,7 @@ def _state(run: QueuedRun, there: Mapping[str, Queued]) -> tuple[str, str]:
 
 
 def cancel(results_root: Path) -> int:
-    """Ends all jobs of all sweeps, those that wait first, so that none of them follows one that is ended."""
+    """Ends all jobs of all sweeps, waiting jobs first, so that none of them succeeds a job that is ended."""
     there, jobs = cluster.queue(), set[str]()
     for each in submissions(results_root):
         (each.folder / CANCELLED).touch()

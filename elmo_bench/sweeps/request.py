@@ -29,15 +29,15 @@ class SweepRequest:
         sweep: file in conf/sweep/.
         tasks: in the paper's order.
         scale: file in conf/scale/.
-        seeds: the seeds from 1 to this number; None: those of the file.
-        jobs: how many runs at a time; None: as many as the machine allows.
+        seeds: the seeds from 1 to this number; None: as in the file.
+        jobs: number of runs at a time; None: as many as the machine allows.
         run: whether runs without a record are trained.
         overrides: for every run.
         on: local, or a file in conf/cluster/.
         cluster: changes to the file of `on`.
-        table: what the file of the sweep says of it.
-        changes: the overrides that results depend on; of a path, its last part.
-        has_files: whether the overrides name files of data or of word vectors, of which a setting says nothing.
+        table: the block `table` of the sweep's file.
+        changes: the overrides that results depend on, with the last part of paths.
+        has_files: whether the overrides name files of data or of word vectors, which are not part of a setting.
         instead: the overrides that replace values of the sweep's file.
         all_seeds: the seeds asked for, or those of the sweep's file.
     """
@@ -101,9 +101,9 @@ class SweepRequest:
         return found | run.variant | ({"arm": "baseline"} if run.baseline else {})
 
     def command(self, task: str | None = None) -> str:
-        """The command that runs what is missing, with the same roots and folders.
+        """The command for the missing runs, with the same roots and folders.
 
-        For one task alone, it leaves out what no result depends on.
+        For a single task, it leaves out arguments that no result depends on.
         """
         own, tasks = places.own(), [task] if task else self.tasks
         if len(tasks) > 1 and tasks == self.table.all_tasks(self.scale):
@@ -117,12 +117,10 @@ class SweepRequest:
         return shlex.join(["elmo-bench", "sweep", *given, *(["-cd", str(own)] if own else [])])
 
     def check(self) -> None:
-        """Checks that its page's table shows its runs, and that these are what the overrides ask for."""
+        """Checks that the table of the sweep's file shows its runs, and that the runs are as the overrides ask."""
         page = places.page("sweep", self.sweep)
         if files := [*filter(is_file, sorted(str(key).lstrip("+") for key in _params(self.sweep)))]:
-            raise UserError(
-                f"{', '.join(files)}: a table does not tell files apart; give one to each of several sweeps", page
-            )
+            raise UserError(f"{', '.join(files)}: a table does not distinguish files; use a sweep for each", page)
         every = [setting(point) for point in points(self.sweep, [f"scale={self.scale}"], [1])]
         normalised = [normal(each, self.scale) for each in every]
         for each in self.table.settings:
@@ -134,7 +132,7 @@ class SweepRequest:
         for one in self.overrides:
             if (key := one.lstrip("+").partition("=")[0]) in within and one not in self.instead:
                 only = "elmo-bench train makes a run with another value"
-                raise UserError(f"{one}: the sweep {self.sweep} sets {key} in its runs itself; {only}")
+                raise UserError(f"{one}: the sweep {self.sweep} itself sets {key} in its runs; {only}")
 
 
 # The points of a sweep.
@@ -147,15 +145,15 @@ def points(
 
     Args:
         sweep: file in conf/sweep/.
-        overrides: choose task and scale, to which the configuration file may refer.
-        seeds: instead of those in the configuration file.
+        overrides: the choice of task and scale, to which the configuration file may refer.
+        seeds: instead of the configuration file's.
         instead: other values of keys that the configuration file varies, as "vectors=random,text".
     """
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 
     params = _params(sweep)
     if any(OmegaConf.is_interpolation(params, str(key)) for key in params):
-        params._set_parent(compose(overrides))  # its interpolations are those of the run
+        params._set_parent(compose(overrides))  # its interpolations refer to the run
     values: dict[str, Any] = OmegaConf.to_container(params, resolve=True)  # type: ignore[assignment]
     for key, _, value in (one.lstrip("+").partition("=") for one in instead):
         values = {name: value if name.lstrip("+") == key else given for name, given in values.items()}
@@ -183,15 +181,14 @@ def _params(sweep: str) -> DictConfig:
 
 
 def is_file(key: str) -> bool:
-    """Whether it says where data or word vectors lie: no part of a setting."""
+    """Whether it is a path of data or word vectors, which is not part of a setting."""
     return key in DATA or re.fullmatch(r"vectors\.sets\..+\.words", key) is not None
 
 
 def setting(overrides: Iterable[str]) -> Setting:
-    """The setting that overrides make as they are typed: "elmo={layers:last}" is `elmo.layers`. Seeds and paths of
-    files are left out.
+    """The setting of typed overrides: "elmo={layers:last}" is `elmo.layers`. Seeds and paths of files are left out.
 
-    A source of layers of one's own goes by its name, which is by default that of its folder.
+    A user's own source of layers goes by its name, by default its folder's.
     """
     found: Setting = {}
     for text in overrides:

@@ -219,7 +219,7 @@ def test_a_column_without_runs_of_the_sweep_is_one_line(column, said, bench):
     table: {{}} | the first line must be `# @package _global_`
     {}table: {{split: tset}} | table.split=tset: should be 'dev' or 'test'; did you mean test
     {}hydra: {{sweeper: {{params: {{seed: [1, 2]}}}}}} | seed: several values are written .* seed: 1,2
-    {}hydra: {{sweeper: {{params: {{task.data.train: 'a,b'}}}}}} | task.data.train: a table does not tell files
+    {}hydra: {{sweeper: {{params: {{task.data.train: 'a,b'}}}}}} | task.data.train: a table does not distinguish files
 """)
 def test_a_page_whose_table_would_show_other_runs_than_its_own_is_one_line(text, said, bench):
     (bench.conf / "sweep" / "mine.yaml").write_text(text.format("# @package _global_\n") + "\n")

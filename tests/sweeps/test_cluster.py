@@ -64,7 +64,7 @@ def test_a_job_starts_a_python_that_imports_nothing_from_its_folder(tmp_path, mo
 
     monkeypatch.setattr(submitit, "AutoExecutor", executor)
     found = settings("slurm", [])
-    with refuses("Slurm does not take the jobs"):
+    with refuses("Slurm does not accept the jobs"):
         cluster.submit([], tmp_path, found, found.run, "name")
     line = [*shlex.split(noted["slurm_python"]), "-u", "-m", "elmo_bench", "--version"]  # as submitit puts it together
     (tmp_path / "random.py").write_text("raise SystemExit('imported from the current folder')")

@@ -146,7 +146,7 @@ def test_killed_requeued_and_timed_out_runs_are_recorded_once_and_equal_local_on
         (toy.folder / "hold" / str(seed)).touch()
     estimate, said = sweep(toy, *SMALL).splitlines()
     assert estimate.startswith("6 runs to train; ")
-    assert said == "six: 0 recorded, 0 queued before, 6 queued now; elmo-bench queue shows how far they are"
+    assert said == "six: 0 recorded, 0 queued before, 6 queued now; elmo-bench queue shows their progress"
     until(lambda: len(held_runs(toy)) == 3, 600, toy)
     assert sorted(states(toy)) == ["running"] * 3 + ["waiting"] * 3
     assert "0 recorded, 6 queued before, 0 queued now" in sweep(toy, *SMALL)
@@ -237,7 +237,7 @@ def test_what_slurm_refuses_is_told_in_one_line(toy):
     done = toy.process(*asked, *toy.shared())
     assert done.returncode == 2
     assert done.stderr.startswith(
-        "error: Slurm does not take the jobs: Invalid generic resource (gres) specification; see"
+        "error: Slurm does not accept the jobs: Invalid generic resource (gres) specification; see"
     )
     assert len(done.stderr.splitlines()) == 1
     assert not queue()

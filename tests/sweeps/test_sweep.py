@@ -130,7 +130,7 @@ def test_a_failed_run_does_not_stop_the_others_and_the_last_line_tells_how_to_go
     (error,) = [line for line in err.splitlines() if line.startswith("error: ")]
     assert "the biLM's layers are 0 (tokens) to 2" in error
     assert error.endswith("(toy/open +ELMo (input; layers=7, task.fit.epochs=1), seed 1)")
-    counts, _, again = out.splitlines()[-1].partition("; to go on: ")
+    counts, _, again = out.splitlines()[-1].partition("; to continue: ")
     assert counts == "layers: 1 of 2 runs are recorded, 1 failed"
     assert again.startswith("elmo-bench sweep +sweep=layers task=toy scale=open seeds=1 jobs=1 ")
     assert f"data_root={toy.data}" in again
@@ -156,12 +156,12 @@ def ending(*errors: UserError):
 def test_an_error_that_all_runs_share_is_said_once(toy, sweep, monkeypatch):
     """Whether it is known before anything is begun, or said by every run."""
     status, out, err = sweep(SHORT, "data_root=/no/such")
-    assert (status, err.count("error: "), "to go on" in out) == (2, 1, False), err
+    assert (status, err.count("error: "), "to continue" in out) == (2, 1, False), err
     monkeypatch.setattr(local, "run_jobs", ending(UserError("no disk"), UserError("no disk")))
     status, out, err = sweep(SHORT)
     assert (status, err.count("error: "), err.count("no disk")) == (2, 1, 1), err
     assert "Traceback" not in out + err
-    assert "arms: 0 of 2 runs are recorded, 2 failed; to go on: " in out
+    assert "arms: 0 of 2 runs are recorded, 2 failed; to continue: " in out
     assert not (toy.results / "runs").exists()
 
 
@@ -217,7 +217,7 @@ def test_what_is_missing_is_run_and_after_kills_at_any_moment_the_records_are_th
     ["+sweep=table2", "seed=3"] | give seeds=N
     ["+sweep=table2", "trainer.fast_dev_run=true"] | such a run leaves no record for a table
     ["+sweep=table2", "debug=limit"] | debug=limit: such a run leaves no record for a table
-    ["+sweep=table2", "elmo.lambda=0.1"] | elmo.lambda=0.1: the sweep table2 sets elmo.lambda in its runs itself
+    ["+sweep=table2", "elmo.lambda=0.1"] | elmo.lambda=0.1: the sweep table2 itself sets elmo.lambda in its runs
     ["+sweep=table2", "-m"] | -m: arguments are written key=value
     ["+sweep=ner_loss", "task=srl"] | the sweep ner_loss is for task=ner, not for task=srl
     ["+sweep=variance", "scale=open"] | the sweep variance is for scale=mini, not for scale=open
@@ -279,7 +279,7 @@ def test_a_run_that_cannot_be_is_no_failure(toy, monkeypatch, capsys):
 def test_a_share_that_a_recorded_run_shows_to_be_less_than_a_batch_is_not_tried_again(toy, sweep):
     """A pretended run on all of the data makes one update."""
     status, told, _ = sweep("run=false", name="fractions")
-    assert "fractions: 0 of 2 runs are recorded, 2 missing; to go on: " in told
+    assert "fractions: 0 of 2 runs are recorded, 2 missing; to continue: " in told
     assert sweep("fraction=1.0", name="fractions")[0] == 0
     for asked in ("run=false", "run=true"):
         status, told, _ = sweep(asked, name="fractions")
@@ -292,7 +292,7 @@ def test_what_a_sweep_costs_is_said_before_it_starts(toy, monkeypatch, capsys):
     monkeypatch.setattr(local, "run_jobs", lambda *_: None)
     made = planned(toy, seeds=3)
     local.run_missing(made)
-    assert "6 runs to train; none like them is recorded, so that their time is not known" in capsys.readouterr().out
+    assert "6 runs to train; no such run is recorded, so their time is not known" in capsys.readouterr().out
     own = [fake("none", seed, task="toy", device_seconds=600.0 * seed) for seed in (1, 2, 9)]
     made.records = {str(i): record for i, record in enumerate(own)}
     monkeypatch.setattr(store, "read_all", lambda *place: [])  # the reference runs, which know how long a start takes
