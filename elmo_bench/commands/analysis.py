@@ -1,4 +1,4 @@
-"""Commands of the paper's Tables 4 to 6, and of what a biLM has read of dev and test."""
+"""Commands for the paper's Tables 4 to 6, and for the overlap of a biLM's text with dev and test."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ class OfStudies(Command):
 class Neighbours(OfStudies):
     """Table 4: the nearest neighbours of a word in its sentence, by layer.
 
-    The layers of the text are stored once, below cache_root; interrupted, this goes on where it stopped.
+    The layers of the text are stored once, below cache_root; after an interruption, the command continues.
 
     Prints the table and writes it as a record, results/own/analysis/SCALE/STUDY/ID.json, which the report shows. A
     recorded table is not measured again.
     """
 
-    again: ClassVar[str] = "running the command again goes on with the layers"
+    again: ClassVar[str] = "running the command again continues with the layers"
     examples: ClassVar[Examples] = {
         "": "generated data, offline",
         "scale=open data_root=FOLDER": "open data",
         "scale=open data_root=FOLDER word=bank sentence='We sat on the bank of the river .'": "one word",
-        "text=FILE.txt format=text word=bank sentence='A bank lends money .'": "any text, one sentence a line",
+        "text=FILE.txt format=text word=bank sentence='A bank lends money .'": "any text, one sentence per line",
     }
     word: Annotated[str, "WORD"] | None = None
     """look up this word instead of those in the configuration file; nothing is recorded"""
@@ -93,10 +93,10 @@ class Pos(OfStudies):
 
 
 class Overlap(OfStudies):
-    """How much of dev and test stands in a text: what a biLM has read of them.
+    """How much of dev and test occurs in a text, such as a biLM's training text.
 
     Prints the table and writes it as a record, results/own/analysis/SCALE/overlap/ID.json, for the report, which also
-    warns of it beside the dev figures of a task.
+    warns beside the dev scores of a task.
     """
 
     examples: ClassVar[Examples] = {

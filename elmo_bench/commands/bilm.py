@@ -61,15 +61,15 @@ class Pretrain(Command):
     every: NonNegativeFloat = 300
     """seconds between checkpoints"""
     compile: bool = True
-    """compile the pointwise work; false where there is no C++ compiler"""
+    """compile the pointwise operations; false without a C++ compiler"""
     stop: Annotated[NonNegativeInt, "UPDATE"] | None = None
     """stop and export after this update; recipe.start=FOLDER continues it"""
     force: bool = False
-    """train again although there is a biLM"""
+    """train again even if the biLM exists"""
     device: str = "auto"
     """auto, cpu or cuda"""
     wandb: Annotated[dict[str, Any], "{project:NAME}"] | None = None
-    """send the log to W&B too, offline without a key"""
+    """also send the log to W&B, offline without a key"""
 
     @classmethod
     def sections(cls) -> Sequence[HelpSection]:
@@ -121,9 +121,9 @@ class Pretrain(Command):
 
 
 def chosen_recipe(arguments: Sequence[str]) -> tuple[list[str], bool]:
-    """The arguments as Hydra takes them, and whether they ask for the configuration alone, with `--cfg job`.
+    """The arguments for Hydra, and whether they ask only for the configuration, with `--cfg job`.
 
-    A configuration file may leave out keys that every recipe has, for which Hydra wants a plus.
+    A configuration file may leave out keys that every recipe has; for these, Hydra needs a plus.
     """
     from elmo_bench.bilm.pretraining.recipe import Recipe
 
@@ -139,7 +139,7 @@ def chosen_recipe(arguments: Sequence[str]) -> tuple[list[str], bool]:
 
 
 def _make_text(scale: str, root: Path, cache_root: str) -> None:
-    """Generates missing or damaged text of the mini scale again: another text would make another biLM."""
+    """Generates missing or damaged text of the mini scale again, because another text would give another biLM."""
     from elmo_bench.configuration import composing
     from elmo_bench.mini.data import mend
     from elmo_bench.records.settings import maker
@@ -157,8 +157,8 @@ def _make_text(scale: str, root: Path, cache_root: str) -> None:
 class Vocabulary(Command):
     """Write the words of a text by frequency, for the softmax of a biLM.
 
-    The text has one tokenized sentence a line. <S>, </S> and <UNK> come first, then the words by frequency, as
-    recipe.words of `elmo-bench pretrain` expects.
+    The text has one tokenized sentence per line. <S>, </S> and <UNK> come first, then the words by frequency, as
+    required for recipe.words of `elmo-bench pretrain`.
     """
 
     page: ClassVar[str] = "bilms"
@@ -169,9 +169,9 @@ class Vocabulary(Command):
     text: Texts
     """a file (plain, .gz, .xz), a folder of such files, or a quoted pattern"""
     output: File
-    """the file to write, one word a line"""
+    """the file to write, one word per line"""
     size: Annotated[int, Field(ge=4), "N"] | None = None
-    """the most words, including the three markers; by default all"""
+    """maximum number of words, including the three markers; by default all"""
     least: PositiveInt = 1
     """words seen less often are left out"""
 
@@ -182,7 +182,7 @@ class Vocabulary(Command):
 
         output = Path(self.output)
         if output.is_dir() or not output.parent.is_dir():
-            raise UserError("cannot be written: give the name of a file in a folder that exists", output)
+            raise UserError("cannot be written: give the name of a file in an existing folder", output)
         counts = Counter[str]()
         for source in tracked(sources(Path(), [(self.text, None)]), "counting words"):
             for words in source.sentences():
@@ -199,11 +199,11 @@ class Tune(Command):
 
     Prints the full-softmax perplexity of dev before and after one pass over the training sentences, and writes it to a
     record, results/own/analysis/SCALE/tuning/ID.json, for the report. Sentences of dev and test are left out of the
-    text. Runs know the tuned biLM as bilm=tuned, the other commands by its folder. A parent without a softmax, such as
-    the official files, first gets a new one, with the biLM frozen; `before` is the perplexity with it.
+    text. In runs, the tuned biLM is bilm=tuned; for other commands, give its folder. If the parent has no softmax, like
+    the official files, a new one is trained first, with the biLM frozen; `before` is the perplexity with it.
 
     Beside task= (or task=all) and scale=, bilm.parent=NAME chooses the biLM to tune, and bilm.tuning.lr=X and the other
-    keys of the scale's file in conf/tuning/ say how. Any other key of the configuration may be given, too.
+    keys of the scale's file in conf/tuning/ change the settings. Any other key of the configuration may be given, too.
     """
 
     page: ClassVar[str] = "bilms"
@@ -254,7 +254,7 @@ class OfBilm(Command):
     """and its weights"""
 
     def files(self) -> tuple[Path, Path]:
-        """The options and weights that were given, or those of `bilm`."""
+        """The given options and weights, or those of `bilm`."""
         from elmo_bench.bilm.card import files_of
 
         if self.options and self.weights:
@@ -267,24 +267,24 @@ class OfBilm(Command):
 class Perplexity(OfBilm):
     """The perplexity of a biLM on a text, by the full softmax.
 
-    Prints a JSON object: the perplexity forward (given the words before), backward (given those after) and their mean,
-    as the paper quotes it; how many predictions each direction made, ends of sentences included; the size of the
-    vocabulary and how many words of the text it lacks. These count as the one word <UNK>, so that figures compare only
-    for one vocabulary and one text.
+    Prints a JSON object: the perplexity forward (given the previous words), backward (given the following words) and
+    their mean, as in the paper; the number of predictions of each direction, including ends of sentences; the size of
+    the vocabulary, and the number of words of the text that it lacks. These all count as <UNK>, so compare perplexities
+    only for the same vocabulary and text.
 
-    The state runs on from sentence to sentence, as in training. A long text is read in 32 equal parts; up to 31
+    The state is carried from sentence to sentence, as in training. A long text is read in 32 equal parts; up to 31
     predictions at its end are left out.
 
-    Beside the weights lie softmax.safetensors and vocabulary.txt. The official files have no softmax; `elmo-bench tune`
-    trains one.
+    The folder of the weights must contain softmax.safetensors and vocabulary.txt. The official files have no softmax;
+    `elmo-bench tune` trains one.
     """
 
     page: ClassVar[str] = "bilms"
     examples: ClassVar[Examples] = {
-        "text=text.txt.xz": "of the open biLM", "bilm=own/biLM text=text.txt": "of that of a folder",
+        "text=text.txt.xz": "of the open biLM", "bilm=own/biLM text=text.txt": "of a biLM in a folder",
     }  # fmt: skip
     text: Texts
-    """one tokenized sentence a line; a file, a folder of files or a quoted pattern"""
+    """one tokenized sentence per line; a file, a folder of files or a quoted pattern"""
 
     def run(self) -> None:
         from elmo_bench.bilm.corpus import Corpus, sources
@@ -293,7 +293,7 @@ class Perplexity(OfBilm):
         options, weights = self.files()
         if not has_softmax(weights.parent):
             raise UserError(
-                "no softmax.safetensors and vocabulary.txt beside these weights, which a perplexity needs; the "
+                "no softmax.safetensors and vocabulary.txt beside these weights, which perplexity needs; the "
                 "official files have none, and `elmo-bench tune` trains one",
                 weights,
             )

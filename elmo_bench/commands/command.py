@@ -1,4 +1,4 @@
-"""What all commands share: arguments as typed keys, and `--help`, printed without importing large libraries."""
+"""The base of all commands: arguments as typed keys, and `--help`, printed without importing large libraries."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ VALUES = {"task": "task", "on": "cluster"}  # arguments whose values are configu
 USAGE = "Usage: elmo-bench COMMAND [KEY=VALUE ...]"
 WIDTH = 100  # of a help text, in characters
 FILES = ("FILE", "FOLDER", "TEXT")  # placeholders of paths
-DATA = "task.data."  # how the keys begin that say how files are read
+DATA = "task.data."  # the prefix of keys for reading files
 File = Annotated[str, "FILE"]
 Folder = Annotated[str, "FOLDER"]
 Texts = Annotated[str, "TEXT"]
@@ -63,7 +63,7 @@ Examples = dict[str, str]
 
 
 class HelpSection(NamedTuple):
-    """A part of a help text: a title, and lines of a term and what it means."""
+    """A part of a help text: a title, and lines of a term and its meaning."""
 
     title: str
     lines: Sequence[tuple[str, str]]
@@ -74,12 +74,12 @@ class Command(Keys):
     """A command: its keys are its arguments, and its docstring is its help: a summary, and paragraphs on its files.
 
     Attributes:
-        page: of docs/, without .md: where to read on, in a checkout.
+        page: of docs/, without .md, for further reading in a checkout.
         examples: arguments of example calls, each with an explanation or "".
-        again: how to go on after a signal.
-        overrides: whether any key of the configuration may be given too; these are not parsed here.
+        again: how to continue after a signal.
+        overrides: whether any key of the configuration may be given, too; these are not parsed here.
         calls: two ways to type it, the first for the examples.
-        typed: what was typed beside its own keys.
+        typed: further typed arguments.
     """
 
     page: ClassVar[str] = ""
@@ -92,7 +92,7 @@ class Command(Keys):
     typed: Hidden[list[str]] = []
 
     def run(self) -> None:
-        """What the command does."""
+        """Does the work of the command."""
         raise NotImplementedError
 
     @classmethod
@@ -106,7 +106,7 @@ class Command(Keys):
 
     @classmethod
     def main(cls, name: str = "") -> None:
-        """Prints the help if an argument is `--help`; else runs the command as `console.report` does."""
+        """Prints the help if an argument is `--help`; otherwise runs the command through `console.report`."""
         if any(argument.partition("=")[0] in places.FLAGS for argument in sys.argv[1:]):
             console.report(lambda: places.take_own(sys.argv))
         if any(argument in HELP for argument in sys.argv[1:]):
@@ -115,7 +115,7 @@ class Command(Keys):
 
     @classmethod
     def parse(cls, argv: Sequence[str]) -> Self:
-        """The command with its arguments. An `output` must be none of the files and folders that others name."""
+        """The command with its arguments. An `output` must not be a file or folder that another argument names."""
         values, typed, data = dict[str, str](), list[str](), list[str]()
         own = {name.removeprefix("+"): name for name, field in fields(cls).items() if field.repr}
         if cls.overrides and own.keys() == {"debug"}:
@@ -160,7 +160,7 @@ class Command(Keys):
 
 
 def summary(name: str) -> str:
-    """What a command does, in a line."""
+    """The summary of a command, in a line."""
     return (inspect.getdoc(command(name)) or "").partition("\n")[0].rstrip(".")
 
 
@@ -181,7 +181,7 @@ def command(name: str) -> type[Command]:
 
 
 def _plain(typed: Sequence[str]) -> Mapping[str, Any]:
-    """The values of keys, written as for Hydra. Raises `UserError` for what cannot be read."""
+    """The values of keys in Hydra's syntax. Raises `UserError` if they cannot be read."""
     from omegaconf import OmegaConf
     from yaml import YAMLError
 
@@ -192,7 +192,7 @@ def _plain(typed: Sequence[str]) -> Mapping[str, Any]:
 
 
 def several(known: Collection[str]) -> AfterValidator:
-    """Some of a few words, with commas between them; they come in the order in which they are known."""
+    """Some of a few known words, separated by commas, in the order in which they are known."""
 
     def parse(text: str) -> list[str]:
         for name in (names := text.split(",")):
@@ -207,13 +207,13 @@ def several(known: Collection[str]) -> AfterValidator:
 
 
 def placeholder(field: Any) -> str:
-    """What stands for the value of a key: the word in its type, as FILE."""
+    """The placeholder for the value of a key: the word in its type, as FILE."""
     words = [*field.metadata, *(word for part in parts(field.annotation) for word in getattr(part, "__metadata__", ()))]
     return next((word for word in words if isinstance(word, str)), "VALUE")
 
 
 def described(block: type[Keys], prefix: str = "", nested: bool = True) -> list[tuple[str, str]]:
-    """The keys of a block that have a meaning, as `state=warm` with the default, and those of inner blocks."""
+    """The keys of a block with their meanings, as `state=warm` with the default, and those of inner blocks."""
     lines, own = [], issubclass(block, Command)
     for name, field, meaning in documented(block, prefix, nested):
         values = allowed(field.annotation)
@@ -225,7 +225,7 @@ def described(block: type[Keys], prefix: str = "", nested: bool = True) -> list[
 
 
 def blocks() -> dict[str, type[Keys]]:
-    """The typed blocks of a run's configuration, by the name that their keys begin with."""
+    """The typed blocks of a run's configuration, by the prefix of their keys."""
     from elmo_bench.configuration import schema
 
     return {
@@ -254,7 +254,7 @@ def files(groups: Sequence[str]) -> HelpSection:
 
 
 def shown(value: Any) -> str:
-    """A value as it is written on the command line."""
+    """A value as typed on the command line."""
     return ",".join(map(shown, value)) if isinstance(value, (list, tuple)) else as_typed(value)
 
 
@@ -276,10 +276,10 @@ def printed(section: HelpSection) -> str:
 
 
 def complete() -> None:
-    """Completes a line, or prints the script that makes a shell ask for it.
+    """Completes a line, or prints the shell's completion script.
 
-    Hydra's script asks the program without the command, `elmo-bench -sc query=bash`, and gives the line in the
-    variable COMP_LINE.
+    Hydra's script calls the program without the command, `elmo-bench -sc query=bash`, with the line in the variable
+    COMP_LINE.
     """
     what = sys.argv[-1]
     sys.argv = ["elmo-bench", "-sc", what]
@@ -308,7 +308,7 @@ def complete() -> None:
 
 
 def _completions(keys: Mapping[str, Any], word: str) -> list[str]:
-    """The keys that begin with a word, or those values of its key that begin as the word goes on."""
+    """The keys that begin with a word, or the values of its key that match the rest of the word."""
     name, equals, begun = word.partition("=")
     if not equals:
         return [f"{key}=" for key, field in keys.items() if key.startswith(word) and field.repr]
@@ -329,7 +329,7 @@ def _completions(keys: Mapping[str, Any], word: str) -> list[str]:
 
 
 def main() -> None:
-    """Runs the command that the first argument names."""
+    """Runs the command named by the first argument."""
     console.ready()
     if (other := places.other_checkout()) is not None:
         notice(

@@ -48,7 +48,7 @@ class Report(Command):
 
         root = Path(self.results_root or places.OWN)
         reference = "results" if places.is_evidence("results") else places.RECORDED
-        if self.results_root and not (root.is_dir() or root.is_symlink()):  # a link is told of where it is followed
+        if self.results_root and not (root.is_dir() or root.is_symlink()):  # a broken link is reported later
             raise UserError(f"there is no such folder; results_root={reference} reports the reference runs", root)
         ours = places.CHECKOUT and places.is_evidence(root)
         sections = refresh(root, places.ROOT / "README.md" if ours else None)
@@ -59,7 +59,7 @@ class Report(Command):
 
 
 def recorded(root: Path) -> list[Record]:
-    """The records of whole runs below a folder. Raises `UserError` if there is none."""
+    """The records of complete runs below a folder. Raises `UserError` if there are none."""
     from elmo_bench.records.store import full_runs, read_all
 
     if not (records := full_runs(read_all(root))):
@@ -71,7 +71,7 @@ class Export(Command):
     """The records as CSV and parquet, and every table as LaTeX and Markdown.
 
     runs.csv and runs.parquet have a row for each run, split and metric: task scale arm variant vectors bilm data seed
-    split metric headline value group run, as elmo_bench.results() gives them to pandas. tables/ has every table of the
+    split metric headline value group run, as in pandas from elmo_bench.results(). tables/ has every table of the
     report as .tex, for \\usepackage{booktabs}, and as .md. figures/ has the paper's Figures 1 and 2 of each task that
     has such runs, as .svg and .pdf.
     """
@@ -81,7 +81,7 @@ class Export(Command):
         "output=paper": "your own runs", "output=paper results_root=results": "the reference runs",
     }  # fmt: skip
     output: Folder
-    """folder that is written into; it is made"""
+    """folder for the files; created if necessary"""
     results_root: Folder | None = None
     """folder with runs/; by default results/own/"""
 
@@ -96,17 +96,16 @@ class Export(Command):
 class Publish(Command):
     """Make a W&B run of every record, or put a trained head on the Hugging Face hub.
 
-    Online with a key (WANDB_API_KEY or `wandb login`), else offline below results/own/wandb/, to be uploaded by `wandb
-    sync`. A run's id is that of its record, so that a record is published once. The workspace and the report are made
+    Online with a key (WANDB_API_KEY or `wandb login`), otherwise offline below results/own/wandb/, for upload by `wandb
+    sync`. A W&B run has the id of its record, so a record is published only once. The workspace and the report are made
     online, and need the extra `dashboards`.
 
-    target=hub puts a head (`export_head`) into a repository of models, with a card that is made of its record: use,
-    data, scores with intervals, limits. elmo_bench.load("USER/NAME") opens it. `hf auth login` or HF_TOKEN says who
-    you are.
+    target=hub puts a head (`export_head`) into a model repository, with a card made from its record: usage, data,
+    scores with intervals, limits. elmo_bench.load("USER/NAME") opens it. Log in by `hf auth login` or HF_TOKEN.
     """
 
     page: ClassVar[str] = "wandb"
-    again: ClassVar[str] = "running the command again goes on"
+    again: ClassVar[str] = "running the command again continues"
     examples: ClassVar[Examples] = {
         "": "your own runs", "results_root=results": "the reference runs",
         "project=mine entity=team": "into the project of a team",
@@ -115,17 +114,17 @@ class Publish(Command):
     results_root: Folder | None = None
     """folder with runs/; by default results/own/, or if that has none, the reference runs"""
     project: str = Field(default_factory=lambda: os.environ.get("WANDB_PROJECT") or "elmo_bench")
-    """of W&B; also the variable WANDB_PROJECT; by default elmo_bench"""
+    """W&B project; also the variable WANDB_PROJECT; by default elmo_bench"""
     entity: Name | None = None
-    """of W&B; by default the key's own"""
+    """W&B user or team; by default the key's own"""
     target: Literal["wandb", "hub"] = "wandb"
     """where to"""
     head: Folder | None = None
-    """with target=hub: of a head, or the task of one that comes with the project"""
+    """with target=hub: folder of a head, or the task of a head that comes with the project"""
     repo: Annotated[str, "USER/NAME"] | None = None
-    """with target=hub: the repository, which is made if there is none"""
+    """with target=hub: the repository, created if necessary"""
     private: bool = False
-    """with target=hub: a new repository is not public"""
+    """with target=hub: make a new repository private"""
 
     def _head(self) -> None:
         from elmo_bench.commands.demo import packages
@@ -134,11 +133,11 @@ class Publish(Command):
         from elmo_bench.trained import heads
 
         if not (self.head and self.repo):
-            raise UserError("target=hub needs head=FOLDER, as export_head writes it, and repo=USER/NAME")
+            raise UserError("target=hub needs head=FOLDER, written by export_head, and repo=USER/NAME")
         known = dict(packages())
         folder = heads.find(self.head) if self.head in known else Path(self.head)
         named = folder.name if folder.name in known else None  # typed, so that its files may name code of its own
-        task = heads.read(named, folder=folder)["hyper_parameters"]["config"]["task"]["name"]  # whole, and readable
+        task = heads.read(named, folder=folder)["hyper_parameters"]["config"]["task"]["name"]  # checks it, too
         roots = [Path(self.results_root or places.OWN), places.RECORDED]
         text = card(folder, self.repo, known.get(task), *roots)
         files = {name: folder / name for name in (heads.HEAD, heads.CARD)} | {"README.md": text.encode()}
@@ -184,7 +183,7 @@ class Publish(Command):
 
 
 def _with_progress(records: Sequence[Record]) -> Iterator[Record]:
-    """The records that are written: with a progress bar on a terminal, else with a line on how long the rest takes."""
+    """The records to write: with a progress bar on a terminal, otherwise with a line on the remaining time."""
     from elmo_bench.records.times import in_time
     from elmo_bench.system.console import tracked
 
@@ -200,7 +199,7 @@ def _with_progress(records: Sequence[Record]) -> Iterator[Record]:
 class Score(Command):
     """The official metrics of a file of predictions, as one JSON object.
 
-    The files are in the format of the benchmark's official scorer, described in tasks/TASK/README.md, or in one that
+    The files have the format of the benchmark's official scorer, described in tasks/TASK/README.md, or a format that
     training reads; predictions may also be the JSON lines of predict. No model is needed.
     """
 
@@ -226,15 +225,15 @@ def score(task: str, gold: str, predictions: str, data: Mapping[str, Any] | None
 
     Args:
         task: its name.
-        gold, predictions: paths; the predictions may be the JSON lines that `predict` writes.
-        data: keys of `task.data` that say how files are read: columns, labels, word_column, ...
+        gold, predictions: paths; the predictions may be the JSON lines of `predict`.
+        data: keys of `task.data` for reading files: columns, labels, word_column, ...
     """
     scorer = find(task)
     for path in (gold, predictions):
         limits.regular(path, missing=False)
     known = "data" in inspect.signature(scorer).parameters
     if data and not known:
-        raise UserError(f"task.data.{next(iter(data))}: the files of {task} are read without keys")
+        raise UserError(f"task.data.{next(iter(data))}: the files of {task} need no keys")
     scored = partial(scorer, gold, **({"data": data} if known else {}))
     if not (lines := _answers(predictions)):
         return scored(predictions)
@@ -248,18 +247,18 @@ def score(task: str, gold: str, predictions: str, data: Mapping[str, Any] | None
 
 
 def _answers(path: str) -> list[dict[str, Any]]:
-    """The JSON objects that `predict` has written, each with its answer under "prediction"; none in another file."""
+    """The JSON objects written by `predict`, each with its answer under "prediction"; none for another file."""
     if files.ending(path) != ".jsonl":
         return []
     from elmo_bench.trained.prediction import read_lines
 
     rows = (row for _, row in read_lines(path))
-    first = next(rows, None)  # a table of JSON lines is read by its task alone
+    first = next(rows, None)  # only the task reads a table of JSON lines
     return [first, *rows] if isinstance(first, dict) and "prediction" in first else []
 
 
 def _official(task: str, lines: list[dict[str, Any]], path: str) -> str:
-    """The same answers as the reader of the task writes them for the official scorer."""
+    """The same answers in the official scorer's format, written by the task's reader."""
     from hydra.utils import instantiate
     from omegaconf import OmegaConf
 
@@ -277,11 +276,11 @@ def _official(task: str, lines: list[dict[str, Any]], path: str) -> str:
     try:
         return reader.official(answers, rows)
     except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"these are no answers of {task} ({type(error).__name__}: {error})", path) from None
+        raise UserError(f"these are no answers for {task} ({type(error).__name__}: {error})", path) from None
 
 
 def find(task: str) -> Callable[..., dict[str, float]]:
-    """The function that the task's configuration names as `score`."""
+    """The function named as `score` in the task's configuration."""
     from omegaconf import OmegaConf
 
     from elmo_bench.configuration import pages

@@ -1,4 +1,4 @@
-"""The local page of `elmo-bench demo`, on which one tries the trained heads and the biLM's vectors."""
+"""The local page of `elmo-bench demo`, for trying the trained heads and the biLM's vectors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LOCAL = "127.0.0.1"
 COLOURS = ("#cfe3ff", "#ffe0bd", "#cdeccd", "#f3cfe6", "#fff2ae", "#ddd6f7", "#c9ecec", "#f6cccc")
 T = TypeVar("T")
-Span = tuple[int, int, str]  # characters [start, end) of a text, and what they are called
+Span = tuple[int, int, str]  # characters [start, end) of a text, and their label
 
 
 def packages() -> Iterator[tuple[str, ModuleType]]:
@@ -37,7 +37,7 @@ def packages() -> Iterator[tuple[str, ModuleType]]:
 
 
 def cosines(bilm: BiLM, sentences: Sequence[Sequence[str]], places: Sequence[int]) -> list[tuple[float, float, float]]:
-    """Of each layer the cosine of two words' vectors, of their forward halves and of their backward halves."""
+    """For each layer, the cosine of two words' vectors, of their forward halves and of their backward halves."""
     import torch
     from torch.nn import functional as F
 
@@ -63,7 +63,7 @@ def place(word: str, sentence: Sequence[str], number: int, name: str) -> int:
 
 
 def examples() -> dict[str, list[dict[str, Any]]]:
-    """Inputs to begin with, by task: `EXAMPLES` of its package, JSON objects as `predict` takes them."""
+    """Example inputs, by task: `EXAMPLES` of its package, JSON objects for `predict`."""
     from elmo_bench.configuration.pages import in_order
 
     found = {task: rows for task, package in packages() if (rows := getattr(package, "EXAMPLES", []))}
@@ -74,7 +74,7 @@ def examples() -> dict[str, list[dict[str, Any]]]:
 
 
 def marks(raw: Mapping[str, str], answer: Mapping[str, Any]) -> Iterator[tuple[str, list[Span]]]:
-    """Each text that shows a part of an answer, with its spans: entities, a frame of each verb, clusters, an answer."""
+    """The texts that show an answer, with their spans: entities, a frame of each verb, clusters, or an answer."""
     text = raw.get("text", "")
     entities = [answer["entities"]] if "entities" in answer else []
     for found in (*entities, *(frame["arguments"] for frame in answer.get("frames", []))):
@@ -86,7 +86,7 @@ def marks(raw: Mapping[str, str], answer: Mapping[str, Any]) -> Iterator[tuple[s
 
 
 def marked(text: str, spans: Sequence[Span]) -> str:
-    """A text as HTML, each span in the colour of its label; of spans within spans the inner colour counts."""
+    """A text as HTML, each span in the colour of its label; nested spans have the inner colour."""
     colours = {label: COLOURS[i % len(COLOURS)] for i, label in enumerate(dict.fromkeys(label for *_, label in spans))}
     cuts = sorted({0, len(text), *(edge for start, end, _ in spans for edge in (start, end))})
     parts = []
@@ -101,7 +101,7 @@ def marked(text: str, spans: Sequence[Span]) -> str:
 
 
 def bars(values: Mapping[str, float], title: str) -> str:
-    """Numbers from 0 to 1 as HTML, a bar each, in their order; empty without any."""
+    """Numbers from 0 to 1 as HTML bars, in their order; empty without numbers."""
     rows = "".join(
         f'<tr><td>{escape(name)}</td><td>{value:.2f}</td><td style="width: 70%"><div style="height: 12px; '
         f'background: #0072b2; width: {100 * max(value, 0):.0f}%"></div></td></tr>'
@@ -122,7 +122,7 @@ def head(what: str) -> Trained:
 
 
 def answered(what: str, raw: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
-    """The answer for what was typed, as HTML (text with its spans, probabilities, weights of the layers), and whole."""
+    """The answer for the typed input, as HTML (text with its spans, probabilities, layer weights), and as JSON."""
     trained = head(what)
     answer = trained.predict([{key: value for key, value in raw.items() if value.strip()}])[0]["prediction"]
     scores = answer.get("probabilities") or ({answer["answer"]: answer["score"]} if "answer" in answer else {})
@@ -162,8 +162,8 @@ def page(heads: Mapping[str, str], bilm: str) -> Any:
     """The page as a `gradio.Blocks`.
 
     Args:
-        heads: what `head` opens, by the name of the task.
-        bilm: what `opened` opens.
+        heads: arguments of `head`, by the name of the task.
+        bilm: the argument of `opened`.
     """
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     try:
@@ -225,7 +225,7 @@ def _result(gradio: Any, function: Callable[..., T], *given: Any) -> T:
 
 
 def launch(checkpoint: str | None, bilm: str, port: int, public: bool) -> None:
-    """Opens the page, until a signal ends it; the arguments are those of the command."""
+    """Opens the page until a signal ends it; the arguments are those of the command."""
     heads = {head(checkpoint).task: checkpoint} if checkpoint else {}
     blocks = page(heads, bilm)
     print(f"http://{LOCAL}:{port}; Ctrl+C ends it", flush=True)

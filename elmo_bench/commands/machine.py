@@ -19,8 +19,8 @@ class Bench(Command):
     """Measure the biLM's speed against this machine's best matrix product.
 
     Random weights of the official sizes, fp32, all cores, batches of 32 sentences of 5 to 50 tokens; also memory and
-    training steps of each task's model, and pretraining. It takes six to fifteen minutes. Run nothing else meanwhile:
-    on a busy machine, ratios stay meaningful, but shares of the best product do not.
+    training steps of each task's model, and pretraining. It takes six to fifteen minutes. Run nothing else at the same
+    time: on a busy machine, ratios stay meaningful, but shares of the best product do not.
     """
 
     page: ClassVar[str] = "development"
@@ -31,11 +31,11 @@ class Bench(Command):
     data_root: Folder | None = None
     """folder of the open data; without it, made-up words are used; also DATA_ROOT"""
     only: Annotated[str, several(PARTS)] | None = None
-    """parts, with commas between them; by default all"""
+    """parts, separated by commas; by default all"""
     write: bool = False
     """save the figures as bench.json in the results"""
     results_root: Folder | None = None
-    """where bench.json is saved; by default results/own/"""
+    """folder for bench.json; by default results/own/"""
 
     @classmethod
     def sections(cls) -> Sequence[HelpSection]:
@@ -50,13 +50,13 @@ class Bench(Command):
         figures = measured(Path(place) if place else None, self.only)
         if self.write:
             target = Path(self.results_root or places.OWN) / "bench.json"
-            circumstances = machine.circumstances("cpu")  # that they were measured in
+            circumstances = machine.circumstances("cpu")  # of the measurement
             files.write_text(target, json_text.dumps({**figures, **circumstances}, indent=1) + "\n")
             print(f"written to {target}", file=sys.stderr)
 
 
 def measured(data_root: Path | None, only: Sequence[str] | None) -> dict[str, Any]:
-    """Measures and prints the figures of some parts, with a progress bar; None: of all."""
+    """Measures and prints the figures of some parts (None: all), with a progress bar."""
     import torch
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn

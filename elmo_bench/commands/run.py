@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # `--help` does not import it
     from elmo_bench.sweeps.request import SweepRequest
 
 Thousand = Annotated[int, Field(ge=1, le=1000), "N"]
-CLUSTER = "cluster."  # how the keys of a file in conf/cluster/ begin
+CLUSTER = "cluster."  # the prefix of keys of a file in conf/cluster/
 
 
 class OfSweeps(Command):
@@ -26,18 +26,18 @@ class OfSweeps(Command):
     overrides: ClassVar[bool] = True
 
     task: Name | None = None
-    """a benchmark, a file in conf/task/, several as ner,srl, or all; by default the one of the sweep"""
+    """a benchmark, a file in conf/task/, several as ner,srl, or all; by default the sweep's"""
     scale: str = "mini"
     """data and biLM: mini (generated here), open or paper"""
     seeds: Thousand | None = None
     """the seeds from 1 to this number; by default those of its file"""
     jobs: Thousand | None = None
-    """how many runs are trained at a time; by default two, on two cores without a GPU"""
+    """number of runs trained at a time; by default two, on two cores without a GPU"""
     train: bool = Field(default=True, alias="run")
-    """false: only the table of what is recorded"""
+    """false: only the table of recorded runs"""
 
     def tasks(self, sweep: str) -> list[str]:
-        """The benchmarks that are asked for, in the paper's order."""
+        """The requested benchmarks, in the paper's order."""
         for argument in self.typed:
             key, equals, value = argument.partition("=")
             if not equals:
@@ -46,11 +46,11 @@ class OfSweeps(Command):
                 raise UserError("seed: the runs have the seeds 1 to N; give seeds=N")
             tried = {"trainer.fast_dev_run": ("false", "0"), "trainer.overfit_batches": "0", "debug": ("true", "false")}
             if value.lower() not in tried.get(key.lstrip("+"), (value.lower(),)):
-                raise UserError(f"{argument}: such a run leaves no record for a table; elmo-bench train makes one")
+                raise UserError(f"{argument}: such a run leaves no record for a table; use elmo-bench train")
         table = pages.table(sweep)
         named = (self.task or (table.tasks or ["ner"])[0]).split(",")
         if named == ["all"] and not (named := table.all_tasks(self.scale)):
-            raise UserError(f"no task offers scale={self.scale}")
+            raise UserError(f"no task supports scale={self.scale}")
         tasks = pages.in_order({pages.page(each).stem for each in named})
         for key, asked, offered in (("task", tasks, table.tasks), ("scale", [self.scale], table.scales)):
             if offered and (other := [each for each in asked if each not in offered]):
@@ -59,7 +59,7 @@ class OfSweeps(Command):
         return tasks
 
     def request(self, sweep: str, on: str = "local") -> SweepRequest:
-        """What the arguments ask for."""
+        """The request of the arguments."""
         from elmo_bench.sweeps.request import SweepRequest
 
         cluster = [one.removeprefix(CLUSTER) for one in self.typed if one.startswith(CLUSTER)]
@@ -74,7 +74,7 @@ class Reproduce(OfSweeps):
     """The paper's Table 1 for a task: the baseline and +ELMo over several seeds.
 
     Prints your results beside the reference runs and the paper, and writes a report of your runs,
-    results/own/README.md. A run that has a record there is not run again.
+    results/own/README.md. Runs with a record there are not run again.
 
     Any other key of the configuration may be given as KEY=VALUE, and +KEY=VALUE adds one. `elmo-bench train task=ner
     --cfg job` prints the whole configuration of a run.
@@ -84,7 +84,7 @@ class Reproduce(OfSweeps):
     examples: ClassVar[Examples] = {
         "task=ner": "at the mini scale, offline",
         "task=ner recorded=true": "the reference runs, at once",
-        "task=ner controls=true": "which part of the gain is context",
+        "task=ner controls=true": "how much of the gain is context",
         "task=all scale=open seeds=3 data_root=FOLDER": "every task on open data",
     }
     task: Name | None = "ner"
@@ -129,22 +129,22 @@ class Reproduce(OfSweeps):
 
 
 class Sweep(OfSweeps):
-    """A table or figure of the paper as one sweep, ours beside theirs.
+    """A table or figure of the paper as one sweep, our scores beside the paper's.
 
-    Trains the runs that have no record, each in a process of its own, and prints the table that they make beside the
-    paper's. A run that fails does not stop the others. The last line says how many are recorded, failed and missing;
-    the same command again runs only what is missing.
+    Trains the runs without a record, each in its own process, and prints their table beside the paper's. If a run
+    fails, the others continue. The last line counts recorded, failed and missing runs; the same command runs only the
+    missing ones.
 
     The table is written to tables/SWEEP.SCALE.md in the folder of results, with the rows of all tasks that have such
-    runs; of +sweep=figure1 and figure2 also a picture for each task, figures/SWEEP.SCALE.TASK.svg and .pdf.
+    runs; for +sweep=figure1 and figure2 also a picture for each task, figures/SWEEP.SCALE.TASK.svg and .pdf.
 
     Any other key of the configuration may be given as KEY=VALUE, and +KEY=VALUE adds one.
     """
 
     page: ClassVar[str] = "sweeps"
-    again: ClassVar[str] = "the same command again runs what is missing"
+    again: ClassVar[str] = "the same command runs the missing runs"
     examples: ClassVar[Examples] = {
-        "+sweep=table2 task=snli": "which layers, how regularised: dev scores on generated data",
+        "+sweep=table2 task=snli": "layers and their regularisation: dev scores on generated data",
         "+sweep=table1 task=all scale=open seeds=3 data_root=FOLDER": "Table 1 on open data",
         "+sweep=table2 task=snli on=slurm cluster.run.partition=gpu": "as jobs of a cluster; returns at once",
         "+sweep=figure2 task=all run=false": "the table of the recorded runs; nothing is trained",
@@ -178,7 +178,7 @@ class Sweep(OfSweeps):
         if planned.runs:  # else none could be composed, and the errors are shown
             root = Path(planned.runs[0].config.results_root)
             content = sweep_tables.content(planned.request, by_scale(planned.records.values()), planned.asked)
-            assert content is not None  # the tasks asked for are in it
+            assert content is not None  # it contains the requested tasks
             tables_shown = sweep_tables.sections(content)
             write_bytes(root / content.name, page(*tables_shown, title=True).encode())
             show(tables_shown)
@@ -196,24 +196,24 @@ class Sweep(OfSweeps):
 class Queue(Command):
     """The sweeps on a cluster: recorded, running, waiting and failed runs.
 
-    Of a failed run it shows the last line of its log, and where the log lies.
+    For a failed run it shows the last line of its log, and the log's path.
     """
 
     page: ClassVar[str] = "clusters"
     examples: ClassVar[Examples] = {
-        "": "how far they are", "cancel=true": "ends them; typing a sweep again goes on",
+        "": "their progress", "cancel=true": "ends them; the same sweep command resumes them",
     }  # fmt: skip
     results_root: Folder = str(places.OWN)
     """folder of the records"""
     cancel: bool = False
-    """end what runs and what is queued"""
+    """end running and queued jobs"""
 
     def run(self) -> None:
         from elmo_bench.sweeps import queued
 
         root = Path(self.results_root)
         if self.cancel:
-            print(f"{queued.cancel(root)} jobs ended; typing the sweep again goes on")
+            print(f"{queued.cancel(root)} jobs ended; the same sweep command resumes them")
             return
         sweeps = queued.status(root)
         for sweep, rows in sweeps.items():

@@ -1,4 +1,4 @@
-"""Commands that make one run, or what it reads."""
+"""Commands that make one run, or its inputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DOWNLOADS = ".downloads"  # in data_root
 class Train(Command):
     """One run, or with -m a sweep of runs.
 
-    A run that has a record is not run again, and an interrupted run resumes from its last completed epoch.
+    A run with a record is not run again, and an interrupted run resumes from its last completed epoch.
 
     Any key of the configuration may be given as KEY=VALUE, and +KEY=VALUE adds one. `elmo-bench train task=ner --cfg
     job` prints the whole configuration of a run.
@@ -36,7 +36,7 @@ class Train(Command):
         "task=ner scale=mini arm=baseline": "the same model without ELMo",
         "-m task=ner,srl seed=1,2,3": "six runs, one after another",
         "+sweep=table2 task=snli scale=open": "a table of the paper",
-        "-cd FOLDER task=mine": "a task of your own, configuration files and code outside the project",
+        "-cd FOLDER task=mine": "your own task, with configuration files and code outside the project",
     }
 
     def run(self) -> None:
@@ -50,19 +50,19 @@ class Train(Command):
 
         @hydra.main(config_path=str(places.CONF), config_name="train", version_base="1.3")
         def command(cfg: DictConfig) -> float | None:
-            os.chdir(HydraConfig.get().runtime.cwd)  # also with hydra.job.chdir=true, places are those of the user
+            os.chdir(HydraConfig.get().runtime.cwd)  # for paths of the user, also with hydra.job.chdir=true
             if "Joblib" in HydraConfig.get().launcher["_target_"]:
                 children.end_with_parent()
-            elif not _in_process():  # a job of a cluster does not end with the command that has queued it
+            elif not _in_process():  # a job of a cluster does not end with the command that queued it
                 os.environ.pop(children.PARENT, None)
-            from elmo_bench.running.launch import train  # not for `--cfg job`, nor for a wrong key
+            from elmo_bench.running.launch import train  # not needed for `--cfg job` or a wrong key
 
             try:
                 record = train(settled(cfg, HydraConfig.get().overrides.task))
             except Exception as error:
                 if not _in_process() or console.explain(error) is None:
                     raise
-                failed.append(error)  # not raised here: Hydra would print a line too
+                failed.append(error)  # not raised here, as Hydra would also print a line
                 if HydraConfig.get().mode == RunMode.MULTIRUN:
                     console.show(error)  # at once, before the rest of the sweep runs
                 return None
@@ -71,7 +71,7 @@ class Train(Command):
         sys.argv = [each for each in sys.argv if each not in TRACEBACK]
         check_flags()
         sys.argv += [part for folder in places.conf()[:-1] for part in ("--config-dir", str(folder))]
-        os.environ[children.PARENT] = str(os.getpid())  # for what a launcher starts
+        os.environ[children.PARENT] = str(os.getpid())  # for processes of a launcher
         try:
             command()
         finally:
@@ -81,7 +81,7 @@ class Train(Command):
 
 
 def check_flags() -> None:
-    """Puts flags behind overrides, where Hydra reads both in any order that was typed."""
+    """Puts flags after overrides, so that Hydra reads both, whatever the typed order."""
     from hydra._internal.utils import get_args_parser
 
     def refuse(message: str) -> NoReturn:
@@ -94,7 +94,7 @@ def check_flags() -> None:
         group, _, name = each.removeprefix("hydra/").partition("=")
         if each.startswith("hydra/") and name in places.named(group):
             raise UserError(f"{each}: type {group}={name}, with the settings of conf/{group}/")
-    parsed, late = parser.parse_known_args()  # Python's parser takes only the first overrides in a row
+    parsed, late = parser.parse_known_args()  # Python's parser takes only the first group of overrides
     if any(each.startswith("-") for each in late):
         parser.parse_args()
     overrides = [*parsed.overrides, *late]
@@ -102,7 +102,7 @@ def check_flags() -> None:
 
 
 def _explain(error: BaseException) -> str | None:
-    """One line for what Slurm refuses, or where it is missing (launcher=slurm)."""
+    """One line if Slurm refuses or is missing (launcher=slurm)."""
     if type(error).__module__.startswith("submitit") or (isinstance(error, RuntimeError) and "srun" in str(error)):
         return f"launcher=slurm: {' '.join(str(error).split())}; see conf/launcher/slurm.yaml"
     return None
@@ -112,7 +112,7 @@ console.EXPLAINERS.append(_explain)
 
 
 def _in_process() -> bool:
-    """Whether runs share this process with `Train.run` and its list `failed`; other launchers start new processes."""
+    """Whether runs share this process with `Train.run` and its list `failed`: other launchers start new processes."""
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
 
@@ -121,9 +121,9 @@ def _in_process() -> bool:
 
 
 class Prepare(Command):
-    """Make what a run reads: generated data, biLM, vectors, stored layers.
+    """Make the inputs of a run: generated data, biLM, vectors, stored layers.
 
-    A run makes these itself where they are missing; a sweep on a cluster makes them once, in a job of its own.
+    A run makes missing inputs itself; a sweep on a cluster makes them once, in a separate job.
     """
 
     page: ClassVar[str] = "runs"
@@ -147,28 +147,27 @@ class Prepare(Command):
         check_machine(run.trainer)
         vectors = settings.make(run)
         prepare(run, vectors)
-        print(f"{run.task.name}/{run.scale.name}: all that its runs read is there", flush=True)
+        print(f"{run.task.name}/{run.scale.name}: all inputs of its runs are there", flush=True)
 
 
 class Data(Command):
     """Fetch the data sets of a scale, and write the files that the tasks read.
 
     The licences are shown first, and written to the file LICENCES in the folder. Every source is pinned to a commit or
-    a release, and what is fetched or written is compared with the sha256 in its file in conf/data. What is there
-    already is not fetched again; an interrupted command goes on where it stopped.
+    a release, and downloads and written files are compared with the sha256 in their file in conf/data. Existing files
+    are not fetched again; an interrupted command continues where it stopped.
 
     In the folder of source=, a repository is NAME-COMMIT.tar.gz, as GitHub calls its archive, or a folder NAME-COMMIT;
-    other files have the name that they have on the server. If some are missing, the command lists them with their
-    addresses.
+    other files have their name on the server. If some are missing, the command lists them with their addresses.
     """
 
     page: ClassVar[str] = "data"
-    again: ClassVar[str] = "what has been fetched is kept; the same command goes on there"
+    again: ClassVar[str] = "fetched data are kept; the same command continues"
     examples: ClassVar[Examples] = {
         "": "all data of scale=open",
-        "task=ner data_root=FOLDER": "what one task needs",
+        "task=ner data_root=FOLDER": "the data of one task",
         "sets=snli_1.0,glove.6B": "all of SNLI, and word vectors",
-        "source=FOLDER": "without a network",
+        "source=FOLDER": "offline",
         "scale=paper task=ner": "says where to get CoNLL-2003, and checks it",
     }
     scale: Literal["mini", "open", "paper"] = "open"
@@ -176,13 +175,13 @@ class Data(Command):
     task: str = "all"
     """a task, or all"""
     sets: Annotated[str, "NAMES"] | None = None
-    """data sets by name instead, with commas: the files in conf/data"""
+    """data sets by name instead, separated by commas: the files in conf/data"""
     data_root: Folder | None = None
     """folder to write to; by default DATA_ROOT or data/"""
     source: Folder | None = None
     """folder with the archives and files of the sources, or an older data folder; nothing is fetched then"""
     mirror: Annotated[str, "URL"] | None = None
-    """address of a server with such a folder, which is asked first"""
+    """address of a server with such a folder, which is tried first"""
     stall: Annotated[int, Field(ge=1, le=3600)] = 30
     """seconds without a byte after which a connection is tried again"""
     models_root: Folder | None = None
@@ -209,7 +208,7 @@ class Data(Command):
         }
         downloads, offline = roots["data_root"] / DOWNLOADS, self.source
         if offline is not None and not Path(offline).is_dir():
-            raise UserError("no such folder; source=FOLDER must name the one that holds the archives", offline)
+            raise UserError("no such folder; source=FOLDER must name the folder with the archives", offline)
         if self.mirror is not None and not self.mirror.startswith(("http://", "https://")):
             raise UserError(f"mirror={self.mirror}: an address begins with https:// or http://")
         place = Path(offline) if offline else None
@@ -220,7 +219,7 @@ class Data(Command):
         outputs.scratch(downloads)
         with held(downloads, "another process fetches data into this folder; wait for it"):
             make.write_licences(known, chosen, roots)
-            failures: dict[str, None] = {}  # in order; a missing file of the user's only once
+            failures: dict[str, None] = {}  # in order; each missing file of the user only once
             for name, page in chosen.items():
                 try:
                     print(f"{name}: {make.made_or_checked(page, roots[page.root], fetching)}", flush=True)

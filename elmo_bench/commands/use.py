@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # `--help` does not import them
     from elmo_bench.bilm import BiLM
 
 COMPARED = 32  # lines computed in fp32 too, with precision=bf16
-GROUP = 1024  # lines read at once: the biLM sorts them by length into batches of its token budget
+GROUP = 1024  # lines read at once; the biLM sorts them by length into batches of its token budget
 OTHER_FORMATS = (".npz", ".npy", ".pt", ".safetensors", ".json", ".jsonl", ".csv", ".txt")
 Number = Annotated[PositiveInt, "N"]
 
@@ -36,12 +36,12 @@ Number = Annotated[PositiveInt, "N"]
 class Predict(Command):
     """Apply a trained model to new text.
 
-    format=json: each line is a JSON object that repeats the input as it is and adds the model's answer under the key
-    "prediction": labels by name, with probabilities where the model has any, and the words of text that was tokenized.
-    format=official: a file that `score` and the official scorer read.
+    format=json: each line is a JSON object that repeats the input and adds the model's answer under the key
+    "prediction": labels by name, with probabilities if the model has any, and the words of tokenized text.
+    format=official: a file for `score` and the official scorer.
 
-    JSON objects stand a line each, or in an array. The input may also be a table or a file of the data set, with
-    answers or without: columns, trees, SNLI's files, SQuAD's .json; or plain text named .txt. SQuAD's output is
+    JSON objects are given one per line, or in an array. The input may also be a table or a file of the data set, with
+    or without answers: columns, trees, SNLI's files, SQuAD's .json; or plain text named .txt. SQuAD's output is
     official if it is named .json, unless you type format=json.
     """
 
@@ -55,9 +55,9 @@ class Predict(Command):
     task: Name | None = None
     """use the trained head in models_root/heads; with checkpoint: its task"""
     checkpoint: File | None = None
-    """of a run; its record gives the path, relative to results_root"""
+    """checkpoint of a run; its record gives the path, relative to results_root"""
     text: Annotated[str, "'...'"] | None = None
-    """one text, in quotation marks; or instead"""
+    """one text, in quotation marks; or instead of it input"""
     input: File | None = None
     """JSON objects, plain text, any file that training reads; - for a pipe"""
     output: File | None = None
@@ -79,14 +79,14 @@ class Predict(Command):
     batch_size: Number | None = None
     """rows computed at once; by default as in the run"""
     data: dict[str, Any] = Field(default={}, alias="task.data.KEY")
-    """how files are read, as in training: columns, labels, word_column, tag_names ..."""
+    """keys for reading files, as in training: columns, labels, word_column, tag_names ..."""
 
     @classmethod
     def sections(cls) -> Sequence[HelpSection]:
         """The contents of an input line and an output line for each task, from its package."""
         formats = ((f"{task}, {part}", text) for task, package in packages()
                    for part, text in getattr(package, "PREDICT", {}).items())  # fmt: skip
-        return [HelpSection("Formats by task, a line each", [*formats])]
+        return [HelpSection("Formats of a line, by task", [*formats])]
 
     def run(self) -> None:
         from elmo_bench.trained.prediction import predict
@@ -100,24 +100,24 @@ class Predict(Command):
 class Demo(Command):
     """A page on which you try the trained models and the biLM's vectors.
 
-    The page has a tab for each task: type a text, and see the answer marked in it, its probabilities and the weights
-    that the trained head gives to the biLM's layers. The last tab compares a word's vectors in two sentences, layer by
-    layer. It needs the extra `demo`: pip install 'elmo_bench[demo]'.
+    The page has a tab for each task: type a text, and see the answer marked in it, its probabilities and the trained
+    head's weights of the biLM's layers. The last tab compares a word's vectors in two sentences, layer by layer. It
+    needs the extra `demo`: pip install 'elmo_bench[demo]'.
     """
 
     page: ClassVar[str] = "predicting"
     examples: ClassVar[Examples] = {
         "": "opens on http://127.0.0.1:7860; Ctrl+C ends it",
-        "port=8080 public=true": "for others of the network, too: there is no password",
+        "port=8080 public=true": "also for others on the network, without a password",
     }
     checkpoint: File | None = None
-    """of a run, in place of the head of its task"""
+    """checkpoint of a run, instead of its task's head"""
     bilm: Name = "open"
     """the biLM whose vectors are compared: open, mini, or a folder"""
     port: Annotated[int, Field(ge=0, le=65535), "N"] = 7860
     """of this machine's address 127.0.0.1"""
     public: bool = False
-    """true: every machine of the network can open the page"""
+    """true: every machine on the network can open the page"""
 
     def run(self) -> None:
         launch(self.checkpoint, self.bilm, self.port, self.public)
@@ -127,40 +127,40 @@ class Embed(OfBilm):
     """Write the biLM's layers for each line of a text file.
 
     Line i of the input (from 0) becomes the data set "i" of shape (layers, tokens, width), float32, and the data set
-    sentence_to_index holds a JSON object from each line to its "i": the layout of AllenNLP's elmo command.
+    sentence_to_index has a JSON object that maps each line to its "i", as with AllenNLP's elmo command.
     """
 
     page: ClassVar[str] = "bilms"
     examples: ClassVar[Examples] = {
         "input=text.txt output=layers.hdf5": "by the open biLM, which comes with the project",
-        "bilm=own/biLM input=text.txt output=layers.hdf5": "by that of a folder",
+        "bilm=own/biLM input=text.txt output=layers.hdf5": "by a biLM in a folder",
     }
     input: File
-    """one whitespace-tokenized sentence a line; .gz and .xz are read too"""
+    """one whitespace-tokenized sentence per line; .gz and .xz are read, too"""
     output: File
     """the HDF5 file to write"""
     state: Literal["zero", "warm", "carry"] = "warm"
     """LSTM state at the start of a sentence: zero, warm (the state after eight empty sentences) or carry (the final
     state of this line in the previous group)"""
     group: PositiveInt = GROUP
-    """lines read together; bounds the memory"""
+    """lines read together; limits the memory"""
     token_budget: PositiveInt = 2048
     """tokens computed at once, except with state=carry"""
     precision: Literal["fp32", "bf16"] = "fp32"
-    """of the products: fp32, or bf16, which is faster on some processors; at the end the command prints how far the
-    layers are from fp32. A processor without bf16 computes in fp32"""
+    """of the products: fp32, or bf16, which is faster on some processors; at the end the command prints the difference
+    from fp32. A processor without bf16 computes in fp32"""
 
     def run(self) -> None:
         from elmo_bench.bilm import BiLM
 
         source, output, files = Path(self.input), Path(self.output), self.files()
-        outputs.apart(output, files)  # also those of bilm=open, which nobody has typed
+        outputs.apart(output, files)  # also those of bilm=open, which are not typed
         bilm = BiLM.from_files(*files, self.state, self.token_budget, self.precision)
         count = embed(bilm, source, output, self.group)
         print(f"{count} line{'s' * (count != 1)} -> {self.output}", file=sys.stderr)
         if bilm.state == "carry" and 1 < count <= self.group:
-            why = "every line began from zeros, for all are one group"
-            print(f"state=carry: {why}; group=1 carries from each to the next", file=sys.stderr)
+            why = "every line began from zeros, because all are one group"
+            print(f"state=carry: {why}; group=1 carries the state from each line to the next", file=sys.stderr)
         if bilm.precision != "fp32":
             with open_text(source) as lines:
                 sentences = [line.split() for line in islice(lines, COMPARED)]
@@ -169,16 +169,16 @@ class Embed(OfBilm):
 
 
 def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
-    """Writes the layers of every line of `source`, one whitespace-tokenized sentence a line; an empty line has no
+    """Writes the layers of every line of `source`, one whitespace-tokenized sentence per line; an empty line has no
     words.
 
-    The output is laid out as AllenNLP's `elmo` command wrote it: line i of the input (from 0) becomes dataset "i" of
-    shape (L+1, tokens, 2P), and `sentence_to_index` holds a JSON object from each line to its "i".
+    The output has the layout of AllenNLP's `elmo` command: line i of the input (from 0) becomes dataset "i" of shape
+    (L+1, tokens, 2P), and `sentence_to_index` has a JSON object that maps each line to its "i".
 
     Args:
         bilm: with state "carry", line k of a group starts from the final state of line k of the previous group.
         output: appears only when it is complete.
-        group: lines computed together; bounds the memory.
+        group: lines computed together; limits the memory.
 
     Returns:
         The number of lines.
@@ -208,9 +208,9 @@ def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
                 index.write(line.encode())
                 count += 1
             if error := stream.raw.error:  # type: ignore[attr-defined]
-                raise error  # no more is computed for a file that will not come
+                raise error  # nothing more is computed for a file that cannot be written
         if not count:
-            raise UserError("the file is empty; expected one whitespace-tokenized sentence a line", source)
+            raise UserError("the file is empty; expected one whitespace-tokenized sentence per line", source)
         index.write(b"}")
         place = _room(file, index.tell())
         file.close()
@@ -224,7 +224,7 @@ def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
 
 
 def _room(file: h5py.File, size: int) -> int:
-    """Where in the file a text of this many bytes belongs: it may be longer than what fits into memory."""
+    """The place in the file for a text of this many bytes, which may not fit into memory."""
     import h5py
 
     filled = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
@@ -241,11 +241,11 @@ def _encoded(bilm: BiLM, texts: list[str]) -> list[Tensor]:
 
 
 class Compare(OfBilm):
-    """How far a word's vectors in two sentences stand apart, layer by layer.
+    """Compare a word's vectors in two sentences, layer by layer.
 
-    Prints the cosine of the two vectors in each layer, and how far they are apart, 1 - cosine. Layer 0 knows the
-    characters alone: there a word always equals itself, cosine 1. The halves of a layer, which read the words before
-    and those after, are also compared by themselves.
+    Prints the cosine of the two vectors in each layer, and their distance, 1 - cosine. Layer 0 knows only the
+    characters: there a word always equals itself, with cosine 1. The halves of a layer, which have read the previous
+    and the following words, are also compared separately.
     """
 
     page: ClassVar[str] = "bilms"
@@ -253,7 +253,7 @@ class Compare(OfBilm):
         "word=play first='they play chess' second='a play by Ibsen'": "by the open biLM",
     }
     word: str
-    """a word of both sentences, as it stands there"""
+    """a word of both sentences, spelled as there"""
     first: Annotated[str, "'WORDS'"]
     """a tokenized sentence"""
     second: Annotated[str, "'WORDS'"]
@@ -283,10 +283,10 @@ class Compare(OfBilm):
 
 
 class ExportHead(Command):
-    """Make a run's model the one that predict task=NAME uses.
+    """Make a run's model the head for predict task=NAME.
 
     Writes TASK/head.ckpt, the model without its biLM in float16, and TASK/card.json, with the scores of the record and
-    the file's sha256. The biLM is found again below models_root; it must have the same weights.
+    the file's sha256. The biLM is read from models_root; it must have the same weights.
     """
 
     page: ClassVar[str] = "predicting"
@@ -294,7 +294,7 @@ class ExportHead(Command):
         "checkpoint=results/own/work/open/ner/.../best.ckpt": "writes models/heads/ner/",
     }
     checkpoint: File
-    """of a finished run, in its work folder, its record beside that"""
+    """checkpoint of a finished run, in its work folder, with its record"""
     output: Folder | None = None
     """folder of heads; by default models/heads"""
 
