@@ -1,4 +1,4 @@
-"""The card of a trained head, README.md beside it: how to use it, its data, its scores with intervals, its limits."""
+"""The card of a trained head, README.md beside it: usage, data, scores with intervals, limits."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def card(folder: Path, name: str, package: Any, *results: Path) -> str:
 
     Args:
         folder: of the head and its card.json.
-        name: what `elmo_bench.load` takes.
+        name: the argument of `elmo_bench.load`.
         package: of its task, with `PREDICT` and `EXAMPLES`.
-        results: folders, the first of which that has the record of its run gives the intervals.
+        results: folders; the first with the record of its run gives the intervals.
     """
     from huggingface_hub import EvalResult, ModelCardData
 
@@ -103,7 +103,7 @@ def card(folder: Path, name: str, package: Any, *results: Path) -> str:
 
 
 def _data(record: Record | None, scale: str, task: str) -> list[tuple[str, str]]:
-    """The titles and licences of the data sets that a run was trained on; without its record, those of its scale."""
+    """The titles and licences of a run's training data; without its record, of its scale's data."""
     data: Mapping[str, Any] = {} if record is None else record.config["task"].get("data") or {}
     names, own = {str(name).removeprefix("<data_root>/") for name in data.values()}, (record and record.own_data) or {}
     known = sources.load().values()
@@ -127,7 +127,7 @@ def _scores(metrics: Mapping[str, Mapping[str, float]], record: Record | None, m
 
 
 def _interval(runs: Sequence[Record], split: str, metric: str) -> tuple[str, str]:
-    """The interval of the mean score of some runs, and over what it is; empty where nothing is known."""
+    """The interval of the mean score of some runs, and what it covers; empty if unknown."""
     if not (known := of_arm(runs, split, metric)) or len(known[0].table) < 2:
         return "", ""
     arm = Arm.of([each.value for each in known], known)

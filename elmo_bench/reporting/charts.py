@@ -1,6 +1,6 @@
 """Pictures of results: matplotlib functions of a pandas frame, as SVG on a page or in a file, and as PDF.
 
-The same data give the same bytes with the same version of matplotlib, whatever the user's style is.
+The same data give the same bytes with the same version of matplotlib, whatever the user's style.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-INK, FAINT = "#1a1f24", "#7a828a"  # of text and axes (on a page the colour of its text), and of what is less important
+INK, FAINT = "#1a1f24", "#7a828a"  # of text and axes (on a page the colour of its text), and of less important parts
 BLUE, STYLE = "#0072b2", "elmo_bench.reporting.charts"  # charts.mplstyle
 UNWRITTEN = {"svg": ("Creator", "Date", "Format", "Type"), "pdf": ("CreationDate", "Creator", "Producer")}
 BAND = "Lines are means over the seeds, bands reach from their smallest to their largest value."
-VALUES = ["mean", "low", "high"]  # in a frame: values with the ends of their band or bar
+VALUES = ["mean", "low", "high"]  # columns of a frame: values with the ends of their band or bar
 
 
 class Chart(NamedTuple):
     """A picture before it is drawn.
 
     Attributes:
-        title: of its own within a page.
-        alt: what the picture shows, for readers who do not see it.
-        data: what `draw` draws; of results, a frame.
+        title: a unique one within a page.
+        alt: a description of the picture, for readers who cannot see it.
+        data: for `draw`; a frame if it shows results.
         size: width and height in inches; up to 3.6 inches wide, a phone shows it without scaling it down.
     """
 
@@ -74,7 +74,7 @@ def files(charts: Mapping[str, Chart]) -> dict[str, bytes]:
 
 
 def _bars(rows: DataFrame) -> Any:
-    """(2, n) the distances of the ends of the bars from the means."""
+    """(2, n) distances of the ends of the bars from the means."""
     return rows[["low", "high"]].astype(float).sub(rows["mean"], axis=0).abs().to_numpy().T
 
 
@@ -82,7 +82,7 @@ def _bars(rows: DataFrame) -> Any:
 
 
 def gains(title: str, scales: Mapping[str, Sequence[Comparison]]) -> Chart:
-    """A panel for each scale with a row for each of its comparisons, one a task."""
+    """A panel for each scale, with a row for the comparison of each task."""
     from pandas import DataFrame
 
     mains = [(scale, main) for scale, found in scales.items() for main in found]
@@ -131,7 +131,7 @@ def _draw_weights(figure: Figure, frame: DataFrame) -> None:
     axes = figure.subplots()
     axes.pcolormesh(frame.columns, range(len(frame)), frame, cmap="Blues", vmin=0, vmax=1.8, edgecolor="white")
     for y, row in enumerate(frame.to_numpy()):
-        known = row[row == row]  # fewer layers than other rows have
+        known = row[row == row]  # a row may have fewer layers than others
         for x, s_j in enumerate(known):
             mark = "▼" if s_j * len(known) < 1 else "▲" if s_j * len(known) > 2 else ""
             axes.text(x, y, f"{s_j:.2f}{mark}", ha="center", va="center", color="black", fontsize=7)
@@ -152,11 +152,11 @@ def curves(title: str, x: str, y: str, rows: Collection[tuple], points: bool = F
     Args:
         x: the label of the axis, which is logarithmic for shares in %.
         rows: line, x, mean, low and high.
-        points: dots with bars, and ticks where they stand; else lines with bands.
+        points: dots with bars, and ticks at the dots; otherwise lines with bands.
     """
     from pandas import DataFrame
 
-    named = rows if points else {row[0]: row for row in rows}.values()  # of a line its last point
+    named = rows if points else {row[0]: row for row in rows}.values()  # the last point of a line
     values = "; ".join(f"{line} {mean:.2f} at {at:g}" for line, at, mean, *_ in named)
     alt = f"{y} by {x}. {'Bars are 95 % intervals.' if points else BAND} {values}."
     frame = DataFrame([*rows], columns=["line", "x", *VALUES])
@@ -189,7 +189,7 @@ def over_epochs(title: str, y: str, lines: Mapping[str, Iterable[Sequence[float 
     """Lines of means over the seeds with bands.
 
     Args:
-        lines: by name, the values of each seed by epoch, None where it has none; they may end apart.
+        lines: by name, the values of each seed by epoch, None if missing; lengths may differ.
     """
     rows = [
         (line, epoch, fmean(known), min(known), max(known))
@@ -200,11 +200,11 @@ def over_epochs(title: str, y: str, lines: Mapping[str, Iterable[Sequence[float 
     return curves(title, "epoch", y, rows)
 
 
-# The paper's figures, of the runs of their sweeps.
+# The paper's figures, from the runs of their sweeps.
 
 
 def pictures(contents: Mapping[str, Content]) -> dict[str, Chart]:
-    """The paper's Figures 1 and 2 for each task that has runs in their sweeps, as "figures/figure1.open.srl".
+    """The paper's Figures 1 and 2 for each task with runs in their sweeps, as "figures/figure1.open.srl".
 
     Args:
         contents: of tables, by the path of their file.
@@ -228,7 +228,7 @@ def pictures(contents: Mapping[str, Content]) -> dict[str, Chart]:
 
 
 def _at_share(line: str, group: Group, split: str) -> tuple:
-    """A point of Figure 1: the mean score with its interval, over the share of the training data."""
+    """A point of Figure 1: the mean score with its interval, by the share of the training data."""
     arm = Arm.of(group.scores(split), of_arm(group.records, split, group.metric))
     found, mean = spread(arm), float(arm.scores.mean())
     return line, 100 * group.first.fraction, mean, *(found.around(mean) if found else (None, None))

@@ -1,4 +1,4 @@
-"""The findings of the paper, and what the records show of each: a difference with its interval, a verdict by one rule.
+"""The findings of the paper, and the evidence for each in the records: a difference, its interval, and a verdict.
 
 Also the page that lists them, results/replication.md.
 """
@@ -53,12 +53,12 @@ class FindingRow(NamedTuple):
 
     Attributes:
         task: its name; empty for a finding on the biLM itself.
-        value, spread: the difference, and its standard error with the degrees of freedom; None where not known.
+        value, spread: the difference, and its standard error with the degrees of freedom; None if unknown.
         verdict: one of `VERDICTS`.
         groups: the compared runs, `more` first; empty for a study.
-        unit: what the numbers count, as "points" or "%".
+        unit: of the numbers, as "points" or "%".
         note: remarks on these runs.
-        p: of the finding's region, see `Spread.p`; None where nothing is tested.
+        p: of the finding's region, see `Spread.p`; None if nothing is tested.
     """
 
     task: str = ""
@@ -77,12 +77,12 @@ class FindingRow(NamedTuple):
 
 
 class Evaluated(NamedTuple):
-    """A finding, and what the records of one scale show of it.
+    """A finding, and its evidence in the records of one scale.
 
     Attributes:
         scale: of the records.
-        command: what makes the runs, or the study.
-        rows: one a task, in the paper's order.
+        command: that makes the runs, or the study.
+        rows: one per task, in the paper's order.
     """
 
     finding: Finding
@@ -112,7 +112,7 @@ def evaluated(outcomes: Sequence[Outcome], scale: str, studies: Sequence[StudyRe
 
 
 def verdict(low: float, high: float, bounds: Bounds) -> str:
-    """The rule: shown if the interval lies inside the bounds, contradicted if outside, else not shown."""
+    """The rule: shown if the interval is inside the bounds, contradicted if outside, else not shown."""
     least, most = bounds
     if least < low and high < most:
         return SHOWN
@@ -128,7 +128,7 @@ def _of_runs(finding: Finding, table: SweepTable, task: str, outcome: Outcome | 
     found = measured(finding, pairs)._replace(task=task)
     if found.verdict == UNTESTED:
         return found
-    groups = []  # one for each arm, with the runs of all biLMs; weights are of one arm alone
+    groups = []  # one for each arm, with the runs of all biLMs; weights need only one arm
     for arm in [*zip(*pairs, strict=True)][: 1 if finding.measure in WEIGHTS else 2]:
         runs = {record.run: record for group in arm for record in group.records}
         groups.append(replace(arm[0], records=[*runs.values()]))
@@ -170,7 +170,7 @@ def _with_notes(row: FindingRow, finding: Finding, command: str) -> FindingRow:
 
 
 def _judged(row: FindingRow, finding: Finding) -> FindingRow:
-    """The row of a difference, with its verdict; not shown where an arm has one seed."""
+    """The row of a difference, with its verdict; not shown if an arm has one seed."""
     if any(len(group.records) < 2 for group in row.groups):
         return row._replace(note="one seed in an arm")
     if row.value is None or row.spread is None:
@@ -180,7 +180,7 @@ def _judged(row: FindingRow, finding: Finding) -> FindingRow:
 
 
 def _unfinished(groups: Sequence[Group]) -> str:
-    """A note if all runs of an arm end at the cap of epochs while the lesser arm still gains more; else empty."""
+    """A note if all runs of an arm end at the maximum of epochs while the weaker arm still gains more; else empty."""
     last = [[record.dev_scores for record in group.records] for group in groups]
     gained = [fmean(dev[-1] - dev[-3] for dev in scores) if min(map(len, scores)) > 2 else 0.0 for scores in last]
     caps = ([r.config["task"].get("fit", {}).get("epochs") == r.epochs for r in group.records] for group in groups)
@@ -191,15 +191,15 @@ def _unfinished(groups: Sequence[Group]) -> str:
 
 
 # How many updates ELMo saves (paper, section 5.4). The paper's example is SRL: without ELMo the best dev F1 comes after
-# 486 epochs, and with ELMo the tenth epoch exceeds it: 98 % fewer updates. Dev is scored once an epoch, so that both
-# numbers are known to an epoch.
+# 486 epochs, and with ELMo the tenth epoch exceeds it: 98 % fewer updates. Dev is scored once per epoch, so both
+# numbers are known to within an epoch.
 
 
 def saved(baseline: Record, elmo: Record) -> tuple[float, float] | None:
     """The percentage of a baseline's updates that a run with ELMo of the same seed saves, and that of one epoch.
 
-    It is a share of the updates until the baseline first has its best dev score; the run with ELMo needs those until
-    it first exceeds this score.
+    The total is the number of updates until the baseline first reaches its best dev score; the run with ELMo is counted
+    until it first exceeds this score.
 
     Returns:
         a negative percentage if more updates were needed; None if the run with ELMo never exceeds the score.
@@ -212,7 +212,7 @@ def saved(baseline: Record, elmo: Record) -> tuple[float, float] | None:
 
 
 def _updates(finding: Finding, pairs: Sequence[Pair]) -> FindingRow:
-    """The mean percentage of updates saved, of the runs that pass the best score of their seed's baseline; without an
+    """The mean percentage of updates saved, over the runs that pass the best score of their seed's baseline; without an
     interval if some never do."""
     by_bilm = []
     for more, less in pairs:
@@ -230,7 +230,7 @@ def _updates(finding: Finding, pairs: Sequence[Pair]) -> FindingRow:
     return row._replace(spread=wide, note=f"dev is scored once an epoch ({epoch:.1f} %)")
 
 
-# Of weights at the selected epoch, the differences whose smallest is the measure.
+# Differences of weights at the selected epoch; the measure is the smallest.
 WEIGHTS = {
     "first_layer": lambda weights: [weights[1] - each for each in [*weights[:1], *weights[2:]]],
     "spread": lambda weights: [one - other for one, other in permutations(weights, 2)],
@@ -248,7 +248,7 @@ def _weights(finding: Finding, pairs: Sequence[Pair]) -> FindingRow:
 
 
 def _over_units(values: Sequence[Sequence[Sequence[float]]], unit: str) -> FindingRow:
-    """The mean of one value a seed, or the smallest of the means of several; over biLMs, of which each has values."""
+    """The mean of one value per seed, or the smallest of several means; over biLMs, if there are several."""
     units = [[fmean(column) for column in zip(*found, strict=True)] for found in values if found]
     units = values[0] if len(units) == 1 else units
     if not units:
@@ -259,7 +259,7 @@ def _over_units(values: Sequence[Sequence[Sequence[float]]], unit: str) -> Findi
 
 
 def _of_study(finding: Finding, studies: Sequence[StudyRecord]) -> list[FindingRow]:
-    """A row for each number of the quantity in each of these studies of one biLM, and for each that is missing.
+    """A row for each number of the quantity in each of these studies of one biLM, and for each missing number.
 
     Several studies of one biLM differ in their settings, and each has a row that names its record.
     """
@@ -308,9 +308,9 @@ def counts(found: Iterable[Evaluated]) -> str:
 
 
 def families(found: Sequence[Evaluated], mains: Sequence[Comparison]) -> str:
-    """Which verdicts and main gains of a scale remain with p corrected for how many are tested; empty if none are.
+    """The verdicts and main gains of a scale that remain after correction for multiple tests; empty if none are tested.
 
-    Rows by the method of Benjamini and Hochberg (1995), which takes them as independent, and by that of Benjamini and
+    Rows by the method of Benjamini and Hochberg (1995), which assumes independence, and by that of Benjamini and
     Yekutieli (2001), which does not; gains by Holm's.
     """
     from scipy.stats import false_discovery_control
@@ -375,7 +375,7 @@ def markdown(by_scale: Sequence[Sequence[Evaluated]], mains: Mapping[str, Sequen
 def glance(found: Sequence[Evaluated]) -> Section:
     """A row for each finding and a column for each task; a finding on the biLM itself has one cell.
 
-    A finding with several numbers of a task, as of two studies of one biLM, has as many rows.
+    A finding with several numbers for a task, as from two studies of one biLM, has as many rows.
     """
     tasks = {row.task for each in found for row in each.rows}
     columns, rows = [*pages.in_order(tasks - {""}), *({""} & tasks)], []
@@ -409,14 +409,14 @@ def _cell(each: Evaluated, row: FindingRow) -> Number:
 
 
 def _measured(row: FindingRow) -> tuple[str, str]:
-    """The difference and its interval, "+3.06" and "+1.04 to +5.07"; empty where they are not known."""
+    """The difference and its interval, "+3.06" and "+1.04 to +5.07"; empty if unknown."""
     form, unit = ("{:+.1f}", " %") if row.unit == "%" else ("{:+.2f}", "")
     return "" if row.value is None else form.format(row.value) + unit, interval_text(row.interval, form)
 
 
 def power(row: FindingRow, bounds: Bounds) -> str:
-    """If a finding is not shown, the true difference that such runs show, or with two bounds how often they show one in
-    the middle."""
+    """If a finding is not shown, the true difference that such runs would show, or with two bounds how often they would
+    show a difference in the middle."""
     spread, unit, (least, most) = row.spread, row.unit, bounds
     if row.verdict != OPEN or not spread or row.p is None:
         return ""
@@ -430,6 +430,6 @@ def power(row: FindingRow, bounds: Bounds) -> str:
 
 
 def runs(row: FindingRow) -> str:
-    """Links to the records of the compared runs, one a seed."""
+    """Links to the records of the compared runs, one per seed."""
     pairs = ([*zip(group.records, group.runs(), strict=True)] for group in row.groups)
     return " against ".join(", ".join(f"[{record.seed}]({run.href})" for record, run in each) for each in pairs)

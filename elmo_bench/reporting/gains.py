@@ -44,8 +44,8 @@ class Group:
 
     Attributes:
         name: of their row in tables.
-        among: all groups of the task at the scale, whose seeds show how far a score varies.
-        metric: the one that is shown; by default the one that the first run monitors.
+        among: all groups of the task at the scale, whose seeds show how much a score varies.
+        metric: the metric shown; by default the one that the first run monitors.
         first: the run with the smallest seed.
         rising: how many runs had their best dev score in the last epoch, "; 3 ↑"; empty if none had.
         seeds: the seeds, and how many of them were `rising`: "1-3, 7; 2 ↑".
@@ -79,7 +79,7 @@ class Group:
         return f"{fmean(scores):.2f}" + (f" ± {stdev(scores):.2f}" if len(scores) > 1 else "")
 
     def mean_of(self, key: str, form: str) -> str:
-        """The mean of another number over the runs that have one, in this form; empty if none has."""
+        """The mean of another number over the runs that have it, in this form; empty if none has."""
         known = [value for record in self.records if (value := getattr(record, key))]
         return form.format(fmean(known)) if known else ""
 
@@ -100,8 +100,8 @@ class Group:
 def in_groups(records: Sequence[Record], metric: str = "") -> list[Group]:
     """The groups of one task at one scale; runs with another biLM or other data are in another group.
 
-    If groups would have the same name, it includes how they differ. Records of one group that have different metrics
-    or layers are refused, as one of them must be wrong.
+    If groups would have the same name, their differences are added to it. Records of one group that have different
+    metrics or layers are refused, because one of them must be wrong.
     """
     found = []
     for _, alike in rows_of(records).groupby(["label", "bilm"], sort=False, dropna=False):
@@ -110,7 +110,7 @@ def in_groups(records: Sequence[Record], metric: str = "") -> list[Group]:
         settings = differences([flat(without_seed(runs[0].settings)) for runs in groups])
         files = differences([{"biLM": runs[0].weights, "data": runs[0].data_sha256} for runs in groups])
         for runs, changed, digests in zip(groups, settings, files, strict=True):
-            columns = [  # what a table averages: how many layers are weighted at each place, and the metrics
+            columns = [  # the columns that a table averages: numbers of weighted layers at each place, and metrics
                 [
                     {place: len(rows[0]) for place, rows in record.layer_weights.items()},
                     *map(set, record.metrics.values()),
@@ -130,14 +130,14 @@ def in_groups(records: Sequence[Record], metric: str = "") -> list[Group]:
 
 
 def differences(settings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """For each of several settings, its values of the dotted keys in which they differ; None where it lacks the key."""
+    """For each of several settings, its values of the dotted keys in which they differ; None if it lacks the key."""
     keys = sorted({key for each in settings for key in each})
     different = [key for key in keys if any(each.get(key) != settings[0].get(key) for each in settings)]
     return [{key: each.get(key) for key in different} for each in settings]
 
 
 def weight(group: Group) -> tuple[bool, bool, int, str, str]:
-    """Sorts groups: last those on the scale's own data, then without a change, with most seeds, the newest."""
+    """Sorts groups: highest are those on the scale's own data, then without a change, with most seeds, the newest."""
     newest = max(record.finished for record in group.records)
     return not group.first.own_data, not group.first.variant, len(group.records), newest, group.first.group
 
@@ -149,7 +149,7 @@ def weight_of_pair(pair: tuple[Group, Group]) -> tuple:
 
 
 def settings_text(settings: Mapping[str, Any], most: int = 4) -> list[str]:
-    """Settings as key=value, a sha256 cut to eight digits; beyond `most` of them, only how many more there are."""
+    """Settings as key=value, a sha256 cut to eight digits; beyond `most` of them, only the number of the others."""
     shown = [f"{key}={short(value)}" for key, value in list(settings.items())[:most]]
     return shown + ([f"{len(settings) - most} more settings"] if len(settings) > most else [])
 
@@ -188,25 +188,25 @@ def ranges(seeds: Sequence[int]) -> str:
 
 Pair = tuple[Group, Group]  # the treated arm and the control
 Paired = Sequence[Sequence[Sequence[Evidence]]]  # for each pair, the evidence of the runs of its arms
-LARGE = 0.25  # of a gain: a reader should know the cluster of examples that carries more
+LARGE = 0.25  # of a gain: a cluster of examples that causes more is named
 SEEDS_AGREE = "no interval: the seeds do not differ"
 
 
 @dataclass
 class Gain:
-    """By how much one arm is better than another, in percent points.
+    """The gain of one arm over another, in percentage points.
 
     Attributes:
         mean: of the treated arm minus mean of the control, over their seeds.
-        spread: of this mean; None where nothing is known of it.
+        spread: of this mean; None if unknown.
         seeds: their numbers in the treated arm and in the control.
-        note: what the interval leaves out; empty if nothing.
-        clusters: how many clusters of examples there are, such as "316 documents, 20 effective"; else empty.
-        carried: the cluster that carries a large part of the gain, "without NAME the gain is +0.95 (62 % less)"; empty
+        note: the limits of the interval; empty without limits.
+        clusters: the number of clusters of examples, such as "316 documents, 20 effective"; else empty.
+        carried: the cluster that causes a large part of the gain, "without NAME the gain is +0.95 (62 % less)"; empty
             if none does. A cluster without a name has its number from 1.
         interval: the 95 % interval.
         p: of no gain, from the spread of the interval; None without one, or with one seed in an arm.
-        verdict: how sure it is: clear or worse (the interval is above or below 0), not shown, one seed, no interval.
+        verdict: clear or worse (the interval is above or below 0), not shown, one seed, no interval.
     """
 
     mean: float
@@ -268,7 +268,7 @@ def gain(*pairs: Pair, split: str = "test") -> Gain:
 
 
 def _carried(cluster: int, gain: float, known: Paired) -> str:
-    """See `Gain.carried`; `cluster` is the one on which the gain depends most."""
+    """See `Gain.carried`; `cluster` is the cluster on which the gain depends most."""
     means = [
         [np.mean([each.percent((each.table.sum(0) - each.table[cluster])[None]) for each in arm]) for arm in pair]
         for pair in known
@@ -280,10 +280,10 @@ def _carried(cluster: int, gain: float, known: Paired) -> str:
 
 
 def error_reduction(pairs: tuple[Pair, ...]) -> Gain | None:
-    """The percentage of the control's errors on test that the treated arm does not make; None if there are none.
+    """The percentage of the control's errors on test that the treated arm avoids; None if there are none.
 
-    It is a ratio, whose spread is that of its linear part: with e the control's errors and r the ratio, a point of the
-    treated arm adds 1/e to it, and a point of the control takes (1 - r)/e away.
+    It is a ratio, with the spread of its linear part: with e the control's errors and r the ratio, a point of the
+    treated arm adds 1/e to it, and a point of the control subtracts (1 - r)/e.
 
     Args:
         pairs: as of `gain`; the control is one baseline.
@@ -301,7 +301,7 @@ def error_reduction(pairs: tuple[Pair, ...]) -> Gain | None:
 def of_models(treated: Group, control: Group) -> list[float | None]:
     """For each seed of the treated arm the p of its gain over the control's run of the same seed.
 
-    It is over clusters of test examples, so it is about these two models and not the arms. None without such a run.
+    It is over clusters of test examples, so it is about these two models, not the arms. None without such a run.
     """
     others = {record.seed: Group([record]) for record in control.records}
     pairs = [(Group([one]), others.get(one.seed)) for one in treated.records]
@@ -314,8 +314,8 @@ def _arms(pairs: Sequence[Pair], split: str) -> tuple[list[Arm], str, Paired]:
 
     Returns:
         arms whose means add up to the gain, the control's with the other sign; the variance of their seeds is that of
-        all arms with the same inputs. What puts the interval in doubt. The evidence of each pair, empty unless all runs
-        have it for the same examples.
+        all arms with the same inputs. The reason to doubt the interval. The evidence of each pair, empty unless all
+        runs have it for the same examples.
     """
     alike = {(each.first.fraction, each.first.inputs) for each in pairs[0]}
     among = (each for each in pairs[0][0].among if (each.first.fraction, each.first.inputs) in alike)
@@ -339,7 +339,7 @@ def _arms(pairs: Sequence[Pair], split: str) -> tuple[list[Arm], str, Paired]:
 
 
 def _over_bilms(arms: Sequence[Sequence[Arm]]) -> Arm:
-    """An arm with one score for each biLM: the `total` of its arms."""
+    """An arm with one score per biLM: the `total` of its arms."""
     scores, influences = zip(*map(total, arms), strict=True)
     return Arm(np.array(scores), np.stack(influences))
 
@@ -358,7 +358,7 @@ def p_text(p: float | None, unknown: str = "") -> str:
 
 
 def shown_by(seeds: tuple[int, int]) -> str:
-    """What the numbers of seeds in two arms can and cannot show."""
+    """The findings that the numbers of seeds in two arms can and cannot show."""
     if seeds == (1, 1):
         return "One seed shows nothing about other seeds: whatever is said of it is about the examples alone."
     one, other = seeds
@@ -381,9 +381,9 @@ class Comparison:
     """An arm with ELMo, a baseline or a control, and the gain on either split.
 
     Attributes:
-        context: of a gain over a baseline, what the arm has over its own layer 0, which has no context, on test; None
+        context: for a gain over a baseline, the arm's gain on test over its own layer 0, which has no context; None
             without such runs.
-        task, changes, title: the task; the biLM, word vectors and data that are not the scale's; both in one.
+        task, changes, title: the task; the biLM, word vectors and data that are not the scale's; both together.
     """
 
     treated: Group
@@ -405,9 +405,9 @@ class Outcome:
     """The runs of one task at one scale, as groups, and the gains among them.
 
     Attributes:
-        groups: without ELMo, then with it; in both those of the paper's comparison first.
-        metric: the one that the task monitors.
-        note: a description of the scale, by today's file, or else by that of the newest run.
+        groups: without ELMo, then with it; in both, the paper's comparison comes first.
+        metric: monitored by the task.
+        note: a description of the scale, from the current file, or else from the newest run.
     """
 
     def __init__(self, records: Sequence[Record]):
@@ -428,12 +428,12 @@ class Outcome:
         )  # fmt: skip
 
     def pair(self, more: Setting, less: Setting) -> Pair | None:
-        """The runs of two settings on the same data; of several such pairs the first by `weight_of_pair`.
+        """The runs of two settings on the same data; among several such pairs the first by `weight_of_pair`.
 
         They also have the same biLM and the same files of word vectors, unless these are compared.
         """
         named = {key.partition(".")[0] for key in (*more, *less)}
-        whose = slice(1) if "vectors" in named else slice(None)  # the data alone, or the files of vectors, too
+        whose = slice(1) if "vectors" in named else slice(None)  # only the data, or also the files of vectors
         sides = ([group for group in self.groups if fits(group.first, setting)] for setting in (more, less))
         pairs = [
             (one, other)
@@ -455,7 +455,7 @@ class Outcome:
         """Each arm with ELMo beside each baseline and control of it."""
         pairs, found = [each for each in product(self.groups, repeat=2) if _compares(*each)], []
         for one, other in pairs:
-            free = one.first.variant | CONTEXT_FREE  # its layer 0, of which there may be several groups of runs
+            free = one.first.variant | CONTEXT_FREE  # its layer 0, which may have several groups of runs
             frees = [each for arm, each in pairs if arm is one and each.first.variant == free]
             best = None if other.first.has_elmo else max(frees, key=weight, default=None)
             context, pair = best and gain((one, best)), (one, other)
@@ -464,13 +464,13 @@ class Outcome:
 
     @cached_property
     def main(self) -> Comparison | None:
-        """The paper's comparison; of several the first by `weight_of_pair`."""
+        """The paper's comparison; among several the first by `weight_of_pair`."""
         mains = [each for each in self.comparisons if is_main(each.treated.first) and is_main(each.control.first)]
         return max(mains, key=lambda each: weight_of_pair((each.treated, each.control)), default=None)
 
     @property
     def arms(self) -> list[Group]:
-        """The groups of the main comparison, and of the same without pre-trained word vectors: one for each arm."""
+        """The groups of the main comparison, and of the same without pre-trained word vectors, one per arm."""
         here = [g for g in self.groups if is_main(g.first) or is_main(g.first, random=True)]
         return list(largest(here, lambda group: group.first.arm).values())
 
@@ -489,7 +489,7 @@ def by_scale(records: Iterable[Record]) -> dict[str, list[Outcome]]:
 
 
 def compared(scales: Scales) -> dict[str, list[Comparison]]:
-    """The paper's comparison of every task, for the scales that have any."""
+    """The paper's comparison of every task, for all scales with such runs."""
     mains = {scale: [each.main for each in outcomes if each.main] for scale, outcomes in scales.items()}
     return {scale: found for scale, found in mains.items() if found}
 
@@ -504,7 +504,7 @@ def holm(mains: Sequence[Comparison]) -> dict[str, float]:
 
 
 def _compares(group: Group, baseline: Group) -> bool:
-    """Whether the two differ only in ELMo (as its task's configuration has it) and its biLM, or one is a control."""
+    """Whether the two differ only in ELMo (with its task's configuration) and its biLM, or one is a control."""
     one, other = group.first, baseline.first
     if not one.has_elmo or one.inputs != other.inputs:
         return False

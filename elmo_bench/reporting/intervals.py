@@ -1,10 +1,10 @@
-"""How far an estimate spreads: its 95 % interval, its p and its power, all of one standard error; honest at few seeds.
+"""The uncertainty of an estimate: its 95 % interval, p and power, from one standard error, also for few seeds.
 
-The interval of a gain is its mean ± t * s. s has a closed form: the variance of seeds, of each arm by its number of
-seeds, and that of clusters of examples, for both arms together, by the infinitesimal jackknife (Jaeckel 1972): the sum
-of squares of what each cluster adds to the gain. t is the quantile of Student's distribution with the degrees of
-freedom that Welch and Satterthwaite give for these parts. `python -m tests.simulate` measures how often the interval
-covers the truth.
+The interval of a gain is its mean ± t * s. s has a closed form: the variance of seeds, for each arm divided by its
+number of seeds, and the variance over clusters of examples, for both arms together, by the infinitesimal jackknife
+(Jaeckel 1972): the sum of squares of each cluster's contribution to the gain. t is the quantile of Student's
+distribution with the degrees of freedom of Welch and Satterthwaite for these parts. `python -m tests.simulate` measures
+how often the interval covers the truth.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FromTotals = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 STEP = 1e-3  # of a cluster's weight, in the derivative of a metric
 
 
-# Clusters of examples: their counts in a run, and what each adds to the metric.
+# Clusters of examples: their counts in a run, and their contributions to the metric.
 
 
 class Evidence:
@@ -37,12 +37,12 @@ class Evidence:
 
     Args:
         from_totals, units: of the task's metric, see `AdditiveMetric`.
-        metric: which of its numbers.
+        metric: the name of one of its numbers.
 
     Attributes:
         table: (K, M) the sums of the M statistics over the examples of each of the K clusters.
         names: of the clusters; empty if they have none.
-        unit: what the clusters are, such as "documents".
+        unit: the kind of clusters, such as "documents".
         value: the metric over all clusters, in percent.
     """
 
@@ -60,16 +60,16 @@ class Evidence:
             with np.errstate(divide="raise", invalid="raise"):
                 found = self._from_totals(dict(zip(self._statistics, sums.T, strict=True)))[self._metric]
             return np.broadcast_to(found, len(sums))
-        except (TypeError, ValueError, ArithmeticError):  # a metric that takes numbers alone
+        except (TypeError, ValueError, ArithmeticError):  # a metric that accepts only numbers
             totals = (dict(zip(self._statistics, row, strict=True)) for row in sums.tolist())
             return np.array([self._from_totals(each)[self._metric] for each in totals])
 
     @cached_property
     def influences(self) -> np.ndarray:
-        """(K,) what each cluster adds to the metric, in percent.
+        """(K,) the contribution of each cluster to the metric, in percent.
 
-        This is the derivative by the weight of the cluster, less the mean: the infinitesimal jackknife, whose sum of
-        squares is the variance of the metric over clusters (Efron 1982, "The jackknife, the bootstrap and other
+        This is the derivative with respect to the cluster's weight, minus the mean: the infinitesimal jackknife, whose
+        sum of squares is the variance of the metric over clusters (Efron 1982, "The jackknife, the bootstrap and other
         resampling plans").
         """
         total, step = self.table.sum(0), STEP * self.table
@@ -77,7 +77,7 @@ class Evidence:
         return slopes - slopes.mean()
 
     def pairs_with(self, other: Evidence) -> bool:
-        """Whether both are of the same examples."""
+        """Whether both have the same examples."""
         return np.array_equal(self.rows, other.rows) and np.array_equal(self.clusters, other.clusters)
 
 
@@ -92,7 +92,7 @@ def of_run(record: Record, split: str, metric: str) -> Evidence | None:
     path = record.path and items.path_of(record.path)
     name = (record.config["task"].get("metric") or {}).get("_target_")
     if name is None or name != pages.written("task", record.task, "metric._target_"):
-        return None  # no code is run that no page names
+        return None  # code is run only if a page names it
     if path is None or not path.is_file():
         return None
     found = _read(path, path.stat().st_mtime_ns, split, get_class(code.located(name)), metric)
@@ -101,7 +101,7 @@ def of_run(record: Record, split: str, metric: str) -> Evidence | None:
 
 
 def missing_reason(records: Sequence[Record]) -> str:
-    """Why `of_arm` found no evidence for all of these runs."""
+    """The reason why `of_arm` found no evidence for all of these runs."""
     for record in records:
         path = record.path and items.path_of(record.path)
         if record.task not in pages.tasks():
@@ -124,23 +124,23 @@ def _read(path: Path, modified: int, split: str, metric_class: Any, metric: str)
 # Intervals.
 
 CONFIDENCE, POWER = 0.95, 0.8
-LEVEL = 1 - CONFIDENCE  # a p below it is small
+LEVEL = 1 - CONFIDENCE  # of significance
 Bounds = tuple[float, float]
 ABOVE_ZERO: Bounds = (0.0, float("inf"))
-Part = tuple[float, float]  # of a variance, with the degrees of freedom with which it is estimated
+Part = tuple[float, float]  # of a variance, with the degrees of freedom of its estimate
 
 
 class Spread(NamedTuple):
-    """How far an estimate lies from the truth, by Student's distribution.
+    """The distance of an estimate from the truth, by Student's distribution.
 
-    The smallest of several values estimates the smallest of their truths, and the smallest of noisy values alone is
-    biased. That it is above a bound is shown if it is of each value (the intersection-union test, Berger 1982); that it
-    is below, if it is of one, at a level divided by their number.
+    The smallest of several values estimates the smallest of their true values, but the smallest of noisy values is
+    biased. It is shown to be above a bound if each value is (the intersection-union test, Berger 1982), and below, if
+    one value is, at a level divided by their number.
 
     Attributes:
         error: the standard error, in the unit of the estimate.
-        degrees: of freedom with which it is estimated.
-        others: the other values, each with its spread, of an estimate that is the smallest of several.
+        degrees: of freedom of its estimate.
+        others: for an estimate that is the smallest of several values, the other values, each with its spread.
     """
 
     error: float
@@ -149,7 +149,7 @@ class Spread(NamedTuple):
 
     @classmethod
     def of_values(cls, values: Sequence[float]) -> Spread | None:
-        """The spread of the mean of independent values; None for a single one, or where all are equal."""
+        """The spread of the mean of independent values; None for a single value, or if all are equal."""
         if len(values) < 2 or not (deviation := stdev(values)):
             return None
         return cls(deviation / len(values) ** 0.5, len(values) - 1)
@@ -165,7 +165,7 @@ class Spread(NamedTuple):
         return float(special.nctdtrinc(self.degrees, 1 - POWER, self._replace(error=1.0).half)) * self.error
 
     def power_between(self, bounds: Bounds) -> float:
-        """The probability that the interval lies between two bounds, of a true value in their middle."""
+        """The probability that the interval lies between two bounds, for a true value in their middle."""
         ratios = special.chdtri(self.degrees, (np.arange(1000) + 0.5) / 1000) / self.degrees
         room = (bounds[1] - bounds[0]) / 2 - self.half * np.sqrt(ratios)  # of estimated errors to the true one
         return float(np.maximum(0, 2 * special.ndtr(room / self.error) - 1).mean())
@@ -178,7 +178,7 @@ class Spread(NamedTuple):
         return min(each - spread.half for each, spread in every), min(ends)
 
     def p(self, value: float, bounds: Bounds = ABOVE_ZERO) -> float:
-        """The two-sided p: below 0.05 exactly where the 95 % interval lies inside the bounds, or outside them.
+        """The two-sided p: below 0.05 exactly if the 95 % interval lies inside the bounds, or outside them.
 
         With one finite bound it is the usual p of a difference from it.
         """
@@ -193,7 +193,7 @@ class Spread(NamedTuple):
 
 
 def smallest(columns: Sequence[Sequence[float]]) -> tuple[float, Spread | None]:
-    """The smallest of several means with its spread, from the independent values of each; None where none vary."""
+    """The smallest of several means with its spread, from the independent values of each; None if none vary."""
     spreads = [Spread.of_values(column) for column in columns]
     known = [each or Spread(0.0, len(columns[0]) - 1) for each in spreads]
     (value, spread), *others = sorted(zip(map(fmean, columns), known, strict=True))
@@ -201,11 +201,11 @@ def smallest(columns: Sequence[Sequence[float]]) -> tuple[float, Spread | None]:
 
 
 class Arm(NamedTuple):
-    """The scores of an arm's seeds; or of its biLMs, where there are several.
+    """The scores of an arm's seeds, or of its biLMs if there are several.
 
     Attributes:
         scores: (n,) percent, on all examples.
-        influences: (n, K) what each of the K clusters of examples adds to a score, in percent, see
+        influences: (n, K) the contribution of each of the K clusters of examples to a score, in percent, see
             `Evidence.influences`; (n, 0) without per-example results, or with a single cluster.
         pooled: the variance of a score, estimated from all arms of the task, with its degrees of freedom.
     """
@@ -216,7 +216,7 @@ class Arm(NamedTuple):
 
     @classmethod
     def of(cls, scores: Sequence[float], evidence: Sequence[Evidence], pooled: Part | None = None) -> Arm:
-        """An arm from the scores of its seeds, and the evidence of each seed or of none."""
+        """An arm from the scores of its seeds, with the evidence of every seed or of none."""
         added = np.zeros((len(scores), 0))
         if evidence and len(evidence[0].table) > 1:
             added = np.stack([each.influences for each in evidence])
@@ -229,22 +229,22 @@ class Arm(NamedTuple):
 
 
 def total(arms: Sequence[Arm]) -> tuple[float, np.ndarray]:
-    """The sum of the means of these arms, and (K,) what each cluster adds to it."""
+    """The sum of the means of these arms, and (K,) the contribution of each cluster to it."""
     return float(sum(arm.scores.mean() for arm in arms)), np.sum([arm.influences.mean(0) for arm in arms], axis=0)
 
 
 def spread(*arms: Arm) -> Spread | None:
-    """The spread of the sum of the means of these arms (a control is `scaled` by -1); None where nothing is known.
+    """The spread of the sum of the means of these arms (a control is `scaled` by -1); None if unknown.
 
-    That is the case with one seed in each arm and no per-example results, and where nothing that is known differs:
-    equal scores do not mean that others would be equal.
+    It is unknown with one seed in each arm and no per-example results, and if all known values are equal: equal scores
+    do not mean that others would be equal.
 
     The noise of single seeds on single examples is a difference both of seeds and of clusters, and is counted once
     (Owen 2007, "The pigeonhole bootstrap"). By chance few seeds may differ by less than this noise alone; then the
     variance over clusters is that of the gain.
 
-    Of the seeds' own variance and the pooled one, the one with the wider interval counts: a few seeds may agree by
-    chance, and a test of equal variances does not notice a few noisy ones among many others.
+    Of the seeds' own variance and the pooled one, the variance with the wider interval counts: a few seeds may agree by
+    chance, and a test of equal variances does not notice a few noisy seeds among many others.
     """
     own = _spread(arms, [None] * len(arms))
     pooled = [arm.pooled for arm in arms]
@@ -253,7 +253,7 @@ def spread(*arms: Arm) -> Spread | None:
 
 
 def _spread(arms: Sequence[Arm], pooled: Sequence[Part | None]) -> Spread | None:
-    """The spread by the pooled variance of each arm, or else its own. One seed is taken to vary as the other arm's."""
+    """The spread by the pooled variance of each arm, or else its own. A single seed gets the other arm's variance."""
     numbers, parts = [len(arm.scores) for arm in arms], list[Part]()
     variances = [  # of a seed's score, unbiased
         None if number == 1 else given or (float(arm.scores.var(ddof=1)), number - 1)
@@ -267,7 +267,7 @@ def _spread(arms: Sequence[Arm], pooled: Sequence[Part | None]) -> Spread | None
     added = total(arms)[1]
     if len(added):
         growth = len(added) / (len(added) - 1)  # the mean of K values is estimated, too
-        noises = {  # the variance of a seed's distance from the mean over seeds that its clusters cause, unbiased
+        noises = {  # the variance of a seed's distance from the mean over seeds due to its clusters, unbiased
             i: float(((arm.influences - arm.influences.mean(0)) ** 2).sum() / (numbers[i] - 1))
             for i, arm in enumerate(arms)
             if numbers[i] > 1
@@ -284,7 +284,7 @@ def _spread(arms: Sequence[Arm], pooled: Sequence[Part | None]) -> Spread | None
 
 
 def effective(added: np.ndarray) -> float:
-    """The effective number of clusters: how many of equal weight would show as much; 1 if one has all the variance."""
+    """The effective number of clusters: the equivalent number of equal weight; 1 if one has all the variance."""
     squares = added**2
     return float(squares.sum() ** 2 / (squares**2).sum()) if squares.any() else 0.0
 
@@ -296,7 +296,7 @@ def interval_text(interval: tuple[float, float] | None, form: str = "{:+.2f}", b
 
 @lru_cache(maxsize=256)  # the gains of a task have the same
 def pool(samples: tuple[tuple[float, ...], ...]) -> tuple[Part | None, str]:
-    """The common variance of the seeds of several arms, if they have one; and why an interval is in doubt.
+    """The common variance of the seeds of several arms, if they have one; and the reason to doubt an interval.
 
     From the scores of the seeds of each arm, by the tests of Bartlett (equal variances) and of Shapiro and Wilk.
     """

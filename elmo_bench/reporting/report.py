@@ -1,8 +1,8 @@
 """The files of a report; the same records give the same bytes.
 
-README.md (the overview), replication.md (the paper's findings), a page a task, the tables of sweeps, studies.md,
-report.html (one page without a script, which needs no other file), report.json and the picture of gains. Tables,
-records and pictures can also be exported, for a paper and for pandas.
+README.md (the overview), replication.md (the paper's findings), a page per task, the tables of sweeps, studies.md,
+report.html (one self-contained page without scripts), report.json and the picture of gains. Tables, records and
+pictures can also be exported, for a paper and for pandas.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ VERDICTS = "<!-- verdicts -->", "<!-- /verdicts -->"
 def refresh(results_root: str | Path, readme: Path | None = None) -> list[Section]:
     """Writes the files of the report from all records, and the tables and verdicts between `readme`'s markers.
 
-    Nothing is written if anything that the report needs cannot be read.
+    Nothing is written if any input of the report cannot be read.
     """
     report = Report(full_runs(read_all(results_root)), results_root)
     files = {Path(results_root) / name: text for name, text in report.files.items()}
@@ -63,13 +63,13 @@ def refresh(results_root: str | Path, readme: Path | None = None) -> list[Sectio
 
 
 class Report:
-    """The report of some records, before it is written; of a user's own with the reference runs beside them.
+    """The report of some records, before it is written; for a user's own records, with the reference runs beside them.
 
     Attributes:
         scales, studies: the tasks of every scale, and the studies of the biLM.
         mains: the paper's comparison of every task, by scale.
-        findings: of each scale; of a user's own runs, those that they test.
-        scored: of every task and scale the scores and, if something is compared, the gains.
+        findings: of each scale; for a user's own runs, only the tested ones.
+        scored: for every task and scale the scores and, if something is compared, the gains.
         swept, studied: the tables of sweeps and of studies.
         overview, beside: the tasks side by side, and a user's own runs beside the reference runs.
         pictures: the paper's figures, by the names of their files without the ending.
@@ -130,14 +130,14 @@ class Report:
 
 
 def embedded(text: str, sections: Sequence[Section]) -> str:
-    """A page whose text between the markers of tables is replaced by these."""
+    """A page with these tables between its markers."""
     return between(
         text, MARKS, [part for each in sections for part in (each.note, pipes(each.header, each.rows), *each.remarks)]
     )
 
 
 def between(text: str, marks: tuple[str, str], parts: Sequence[str]) -> str:
-    """A page whose text between two markers, which it must have, is replaced by these paragraphs."""
+    """A page with these paragraphs between two markers, which it must have."""
     before, first, rest = text.partition(marks[0])
     _, last, after = rest.partition(marks[1])
     if not (first and last):
@@ -161,7 +161,7 @@ def html(chapters: Sequence[Chapter], notes: Sequence[str]) -> str:
 
 
 def _code(text: str) -> Any:
-    """A text in which words between backticks are code."""
+    """A text with the words between backticks as code."""
     from markupsafe import Markup, escape
 
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
@@ -205,8 +205,8 @@ class Chapter(NamedTuple):
     """A part of the page with a line in the list of contents.
 
     Attributes:
-        words: paragraphs above everything else.
-        more: paragraphs in a fold: how the numbers are computed.
+        words: paragraphs at the top.
+        more: paragraphs in a fold, on how the numbers are computed.
     """
 
     anchor: str
@@ -247,7 +247,7 @@ def chapters(report: Report) -> list[Chapter]:
         Chapter("studies", "Studies of the biLM", [], report.studied, what_layers_hold(report.studies)),
     ]
     found = []
-    for each in chapters:  # a table whose rows have nothing but their names is left out
+    for each in chapters:  # a table whose rows have only names is left out
         tables = [one for one in each.tables if any(cell.strip(" -–") for row in one.rows for cell in row[1:])]
         if tables or each.charts or each.anchor in ("answer", "fractions"):
             found.append(each._replace(tables=tables))
@@ -257,7 +257,7 @@ def chapters(report: Report) -> list[Chapter]:
 def _findings(report: Report) -> Chapter:
     """Each finding of the paper, ours, and a verdict; the numbers open to the runs behind them.
 
-    Findings that no run tests yet are in tables of their own, with the command that tests them.
+    Findings that no run tests yet are in separate tables, with the command that tests them.
     """
     words, tested, untested, families = [], [], [], []
     for found in report.findings:
@@ -281,7 +281,7 @@ def _findings(report: Report) -> Chapter:
     return Chapter("findings", findings.TITLE, words, [*tested, *untested], more=more)
 
 
-# The first screen: does ELMo help, where, and how sure is that?
+# The first screen: does ELMo help, where, and how certain is that?
 
 NOTE = (
     "Gain of +ELMo over the baseline on test, in points, with its 95 % interval; below it the two scores. "
@@ -339,7 +339,7 @@ MEANING = {
 def _gain_cell(main: Comparison) -> Number:
     gain, arms = main.test, (main.control, main.treated)
     ends = interval_text(gain.interval)
-    sure = f"{ends}, {gain.verdict}" if len({*ends.split(" to ")}) > 1 else gain.verdict  # equal ends are no interval
+    sure = f"{ends}, {gain.verdict}" if len({*ends.split(" to ")}) > 1 else gain.verdict  # equal ends mean no interval
     scores, seeds = " → ".join(arm.mean().partition(" ")[0] for arm in arms), min(gain.seeds)
     context = f"{score_tables.CONTEXT} {main.context}" if main.context else ""
     lines = [sure, scores + (f", {seeds} seeds" if seeds > 1 else ""), context, main.changes]
@@ -368,8 +368,8 @@ FIGURE_2 = (
 def layer_weights(scales: Scales) -> Chapter:
     """The paper's Figure 2, for each scale.
 
-    It shows +ELMo as the task configures it; for other places, runs that change nothing but the place; and in pictures
-    of their own the sources of layers that are no biLM, with the scale's word vectors.
+    It shows +ELMo with the task's configuration; for other places, runs that change only the place; and in separate
+    pictures the sources of layers that are no biLM, with the scale's word vectors.
     """
     drawn = []
     for scale, outcomes in scales.items():
@@ -411,7 +411,7 @@ def _training(scales: Scales) -> list[charts.Chart]:
 
 
 def what_layers_hold(studies: Sequence[StudyRecord]) -> list[charts.Chart]:
-    """What Tables 5 and 6 measured on examples, by layer: a picture for each scale and measure with several sources."""
+    """The results of Tables 5 and 6 by layer: a picture for each scale and measure with several sources."""
     measured: dict[tuple[str, str], list[tuple]] = {}
     for study, cell in ((each, cell) for each in studies for cell in each.cells):
         if cell.layer is not None and cell.minus is None and cell.n and isinstance(cell.value, float):

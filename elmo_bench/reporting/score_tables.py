@@ -39,7 +39,7 @@ ALONE = "There is no reference run with these settings."
 REFERENCE = "Reference runs: the project's records with the same settings, mean ± sample standard deviation."
 SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", CONTEXT, "the paper")
 
-Overlaps = Mapping[tuple[str, str], Sequence[str]]  # on what the biLM has read of dev, by scale and task
+Overlaps = Mapping[tuple[str, str], Sequence[str]]  # remarks on the biLM's overlap with dev, by scale and task
 
 
 def sections(records: Iterable[Record]) -> list[Section]:
@@ -166,7 +166,7 @@ CONTROL = (
 def overview(scales: Scales) -> list[Section]:
     """For each scale the paper's comparison, and the same without pre-trained word vectors.
 
-    They have no column of context where nothing is known of it.
+    They have no column of context if it is unknown.
     """
     found, at = [], SIDE_BY_SIDE.index(CONTEXT)
     for (scale, here), random in product(scales.items(), (False, True)):
@@ -183,14 +183,14 @@ def overview(scales: Scales) -> list[Section]:
 
 
 def context_remark(mains: Sequence[Comparison]) -> list[str]:
-    """Where +ELMo is not shown to be better than its layer without context, if it is compared with it anywhere."""
+    """The tasks in which +ELMo is not shown to be better than its layer without context, if compared."""
     unclear = [each for each in mains if each.context and each.context.verdict != "clear"]
     listed = "; ".join(f"{each.title} {each.context}, {each.context and each.context.verdict}" for each in unclear)
     return [NO_CONTEXT.format(listed)] if unclear else []
 
 
 def not_recorded(tasks: Sequence[Outcome]) -> list[str]:
-    """A line on what is missing of the paper's comparison, for the tasks of one scale; nothing if it is complete."""
+    """A line on missing runs of the paper's comparison, for the tasks of one scale; nothing if it is complete."""
     recorded = {(each.task, record.arm) for each in tasks for record in each.records if is_main(record)}
     by_arm = {arm: [each.task for each in tasks if (each.task, arm) not in recorded] for arm in ("baseline", "elmo")}
     missing = [f"{arm} of {', '.join(names)}" for arm, names in by_arm.items() if names]
@@ -201,8 +201,8 @@ def not_recorded(tasks: Sequence[Outcome]) -> list[str]:
 def _side_by_side(outcome: Outcome, random: bool) -> list[Row]:
     """The rows of one task at one scale: every biLM beside the baseline with the same word vectors and data.
 
-    A row names how it differs from the others in biLM, data and files of vectors of one name; and a biLM and data that
-    are not the scale's own.
+    A row names its differences from the others in biLM, data and files of vectors of the same name; and a biLM and data
+    that are not the scale's own.
     """
 
     def inputs(group: Group) -> Row:
@@ -266,12 +266,12 @@ def _beside(own: Outcome) -> Section:
     remarks = [] if alike & {record.group for record in theirs} else [ALONE]
     if main := own.main:
         arms = [arm.first.group for arm in (main.treated, main.control)]
-        every = Outcome(reference).comparisons if reference else []  # of all runs, so that intervals are the report's
+        every = Outcome(reference).comparisons if reference else []  # from all runs, for the report's intervals
         same = next((each for each in every if [each.treated.first.group, each.control.first.group] == arms), None)
         gained, context = [main.test, same and same.test], [main.context, same and same.context]
         shown = [("gain of +ELMo", gained, paper_gain(main.treated.first))]
         for name, found, figure in [*shown, (CONTEXT, context, "")] if any(context) else shown:
-            # an interval only where both arms have several seeds
+            # an interval only if both arms have several seeds
             sure = [each if each is None or min(each.seeds) > 1 else replace(each, spread=None) for each in found]
             ours, others = (str(each or "") for each in sure)
             rows.append((name, "", ours, "", others, "", figure))

@@ -1,4 +1,4 @@
-"""Tables of results, whose numbers name their runs; and how they are shown as Markdown and on the terminal."""
+"""Tables of results whose numbers name their runs, shown as Markdown and on the terminal."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Number(str):
     """A cell that names the runs it was computed from.
 
     Attributes:
-        runs: these runs, which the page lists when the cell is opened.
+        runs: the runs, listed on the page when the cell is opened.
         below: lines below the number.
         fold: lines above the list of runs.
-        verdict: gives the cell a colour; empty: none.
+        verdict: determines the colour of the cell; empty: none.
     """
 
     runs: Sequence[Run]
@@ -42,9 +42,9 @@ class Section(NamedTuple):
     """A table with a title, a note above it and remarks below it; the first cell of a row names the row.
 
     Attributes:
-        rows: of texts, some of which are `Number`s.
-        narrow: whether a phone shows it as it is; it shows any other table as a list of cards, one a row.
-        shown: whether the page shows it at once; any other is in a fold with its title.
+        rows: of texts, some of them `Number`s.
+        narrow: whether a phone shows it unchanged; it shows other tables as a list of cards, one per row.
+        shown: whether the page shows it at once; other tables are in a fold with their title.
     """
 
     title: str

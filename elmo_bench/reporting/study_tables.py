@@ -1,4 +1,4 @@
-"""Tables of studies of the biLM, the paper's Tables 4 to 7; and what `overlap` says below tables of scores."""
+"""Tables of studies of the biLM, the paper's Tables 4 to 7; and remarks from `overlap` below tables of scores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OVERLAP = (
     "The biLM's text has 13 running words in common with {dev} sentences of dev, and {test} of test. It flatters dev "
     "scores with this biLM and the epochs that they chose; no verdict on a finding rests on them."
 )
-CHANCE = 1.0  # percent of the longer sentences of dev: what is below it comes about by chance
+CHANCE = 1.0  # percent of the longer sentences of dev: a smaller share occurs by chance
 
 
 def of_study(record: StudyRecord) -> Section:
@@ -51,7 +51,7 @@ def _number(cell: StudyCell) -> str:
 
 
 def difference_text(cell: StudyCell) -> str:
-    """Which of two layers is better, if the interval of their difference shows it, and which is in the paper."""
+    """The better of two layers, if the interval of their difference shows it, and the better one in the paper."""
     upper, lower = f"layer {cell.layer}", f"layer {cell.minus}"
     if cell.low is None or cell.high is None or cell.low <= 0 <= cell.high:
         result = "no layer is shown to be better"
@@ -63,14 +63,14 @@ def difference_text(cell: StudyCell) -> str:
 
 
 def show_study(record: StudyRecord, results_root: str | None = None) -> None:
-    """Prints the table of a study, and where its record is if it has one."""
+    """Prints the table of a study, and the path of its record if it has one."""
     show([of_study(record)])
     if results_root is not None:
         print(f"record: {record.place(results_root)}")
 
 
 def overlaps_of(studies: Iterable[StudyRecord]) -> Overlaps:
-    """What the biLM has read of dev, if it is more than chance, by the records of `elmo-bench analysis.overlap`."""
+    """The biLM's overlap with dev, if it is more than chance, by the records of `elmo-bench analysis.overlap`."""
     found: dict[tuple[str, str], list[str]] = {}
     for study in (study for study in studies if study.study == "overlap"):
         known = {(cell.source, cell.split, cell.quantity): int(cell.value) for cell in study.cells}

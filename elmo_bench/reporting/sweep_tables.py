@@ -1,4 +1,4 @@
-"""The table of a sweep as the paper prints it, our figures beside the paper's; its file is tables/<sweep>.<scale>.md.
+"""The table of a sweep as in the paper, our scores beside the paper's; its file is tables/<sweep>.<scale>.md.
 
 Its cells are the groups of runs of each row and column, found by their settings.
 """
@@ -25,8 +25,8 @@ Row = tuple[str, ...]
 Pair = tuple[Column, Column]  # a row and a column
 MISSING, IMPOSSIBLE = "missing", "–"
 ONE_ROW = [Column(of={})]
-FIRST = "table1"  # whose runs are in other tables, too
-DRAWN = ("figure1", "figure2")  # those that are also drawn, by `charts.pictures`
+FIRST = "table1"  # its runs are in other tables, too
+DRAWN = ("figure1", "figure2")  # also drawn, by `charts.pictures`
 
 
 class Cell(NamedTuple):
@@ -35,8 +35,8 @@ class Cell(NamedTuple):
     Attributes:
         row, column: their titles.
         group: the recorded runs, of all seeds; None if there are none.
-        missing: the seeds asked for that have no record.
-        impossible: whether no run is asked for: the data do not fill a batch, or only what is recorded is shown.
+        missing: the requested seeds without a record.
+        impossible: whether no run is requested: the data do not fill a batch, or only recorded runs are shown.
     """
 
     task: str
@@ -51,7 +51,7 @@ class Content(NamedTuple):
     """The content of a table.
 
     Attributes:
-        columns: those that are shown.
+        columns: the columns shown.
         cells: by task, in the paper's order, then by row and column.
         metrics: by task, the one that is shown.
         note: a description of the scale, and which data are the user's.
@@ -69,11 +69,11 @@ class Content(NamedTuple):
 
 
 def content(request: SweepRequest, scales: Scales, asked: Mapping[str, Container[str]] | None = None) -> Content | None:
-    """The table of a sweep at its scale, for the tasks asked for and all others that have runs of their own in it.
+    """The table of a sweep at its scale, for the requested tasks and all others that have their own runs in it.
 
     Args:
         scales: the runs of every task and scale.
-        asked: by task the groups that the sweep asks for, which alone are shown; of other tasks, those of its settings.
+        asked: by task the requested groups, the only ones shown; for other tasks, the groups of its settings.
 
     Returns:
         None if there is no such task.
@@ -106,10 +106,10 @@ def content(request: SweepRequest, scales: Scales, asked: Mapping[str, Container
 def _cells(
     task: str, changes: Setting, seeds: Sequence[int], axes: Sequence[Sequence[Column]], among: Sequence[Group]
 ) -> list[Cell]:
-    """The cells of a task: for each, of the groups that fit it and compare with those of other cells, the first by
-    `weight`.
+    """The cells of a task: for each, among the groups that fit it and are comparable with other cells, the first
+    by `weight`.
 
-    Groups compare that have the same data, and the same files of a biLM or of word vectors that has one name.
+    Groups are comparable if they have the same data, and the same files for a biLM or word vectors of the same name.
     """
     full = next((each.first for each in among if each.first.fraction == 1), None)
     pairs = [(row, column, changes | row.of | column.of) for row, column in product(*axes) if column.of is not None]
@@ -131,8 +131,8 @@ def _cells(
 
 
 def _files(run: Record) -> dict[Any, Any]:
-    """The digests of a run's files. The keys hold the names of the files and all changes of the variant that concern
-    them: files with equal keys must be the same in runs that are compared."""
+    """The digests of a run's files. The keys contain the names of the files and all changes of the variant that concern
+    them: files with equal keys must be the same in compared runs."""
     found = [
         ("data", ("scale", "task.data", "task.reader"), run.data_sha256),
         (run.vectors, ("vectors",), run.vector_files),
@@ -146,10 +146,10 @@ def _files(run: Record) -> dict[Any, Any]:
 
 
 def _axes(request: SweepRequest) -> tuple[list[Column], list[Column]]:
-    """The rows and columns of the page, and one for each further setting that the sweep has or was given.
+    """The rows and columns of the page, and one for each further setting of the sweep or the overrides.
 
-    With overrides, those that have none of the sweep's runs are left out, and so are columns of ELMo whose runs became
-    baselines. A gain, or the paper's own column, is shown where the columns that it compares are.
+    With overrides, rows and columns without runs of the sweep are left out, and so are columns of ELMo whose runs
+    became baselines. A gain, or the paper's own column, is shown if the columns that it compares are.
     """
     listed, scale = (request.table.rows or ONE_ROW, request.table.columns), request.scale
     points = sweeps.points(request.sweep, [f"scale={scale}"], [1], request.instead)
@@ -179,7 +179,7 @@ def _axes(request: SweepRequest) -> tuple[list[Column], list[Column]]:
 
 
 def _new(setting: Setting, listed: tuple[Sequence[Column], Sequence[Column]], scale: str) -> Pair:
-    """A row and a column for a setting that has none: the page's that covers most of it, and one for what remains."""
+    """A row and a column for a setting without them: the page's with most of its keys, and one for the other keys."""
     rows, _ = listed
     if rows is ONE_ROW:
         return ONE_ROW[0], Column(title=in_words(setting), of=setting)
@@ -229,13 +229,13 @@ def _scores(content: Content) -> tuple[Row, list[Row]]:
             rows.append((title, "", "the paper", *(figures.get(column.title, "") for column in content.columns)))
         ours = (_number(content, by_row[task, row], column) for column in content.columns)
         rows.append((title, row, f"ours, {request.scale}", *ours))
-    kept = (True, bool(table.rows), bool(table.paper))  # the heads of a row: task, setting, whose figures they are
+    kept = (True, bool(table.rows), bool(table.paper))  # the heads of a row: task, setting, and ours or the paper's
     header = (*compress(("task", "", ""), kept), *(column.title or table.split for column in content.columns))
     return header, [(*compress(row[:3], kept), *row[3:]) for row in rows]
 
 
 def _number(content: Content, row: Mapping[str, Cell], column: Column) -> Number:
-    """Mean, deviation and number of seeds; or a gain: with its interval, or with the share of the error removed."""
+    """Mean, deviation and number of seeds; or a gain, with its interval or with the share of the error removed."""
     cells = [row[title] for title in column.gain or [column.title] if title in row]
     split, found = content.request.table.split, [cell.group for cell in cells if cell.group]
     if not cells and not column.gain:
@@ -254,7 +254,7 @@ def _number(content: Content, row: Mapping[str, Cell], column: Column) -> Number
     return Number(text + max((each.mark for each in found), default=""), [run for each in found for run in each.runs()])
 
 
-# Below the table of sources of context: the gains of each over the others, its layers' weights, and what it costs.
+# Below the table of sources of context: the gains of each over the others, its layers' weights, and its costs.
 
 GAINS = ("task", "source", "over", "dev", "test", "p")
 GAINS_NOTE = "In percent points, with 95 % intervals over seeds and test examples; p is of the interval on test."
@@ -271,8 +271,7 @@ COST_NOTE = (
 
 
 def _of_sources(content: Content, title: str, unfair: Sequence[str]) -> list[Section]:
-    """The gain of each source over each earlier one that the table names in `over`, the weights of its layers, its
-    cost."""
+    """The gain of each source over each earlier source in the table's `over`, its layers' weights, and its cost."""
     gains, costs = [], []
     for (over, less), (source, more) in combinations(content.groups, 2):
         if over.task == source.task and over.column in content.request.table.over:
@@ -316,6 +315,6 @@ def weights(content: Content) -> tuple[Row, list[Row]]:
 
 
 def of_scales(scales: Scales) -> dict[str, Content]:
-    """Every sweep at every scale where a task has runs of its own in it, by the path of the file of its table."""
+    """Every sweep at every scale in which a task has its own runs, by the path of the file of its table."""
     found = (content(SweepRequest(sweep, [], scale), scales) for sweep in pages.sweeps() for scale in sorted(scales))
     return {each.name: each for each in found if each}

@@ -167,7 +167,7 @@ def test_callbacks_and_loggers_are_pages_several_at_once(bench):
     +callbacks.mine._target_=collections.OrderedDict           | pytorch_lightning's Callback is needed
     +logger.more.mine._target_=collections.OrderedDict         | pytorch_lightning's Logger is needed
     +logger.more.mine._target_=pytorch_lightning.loggers.CSVLogger | logger.more.mine
-    trainer.devices=[1]         | trainer.devices=[1] names a GPU, and trainer.accelerator is cpu
+    trainer.devices=[1]         | trainer.devices=[1] names a GPU, but trainer.accelerator is cpu
     trainer.min_epochs=5        | trainer.min_epochs=5: more than task.fit.epochs=4
     task.monitor=nope           | task.monitor=nope: no such metric; choose from accuracy
     STOPPING.monitor=val_loss   | monitor=val_loss: no such metric is logged; choose from dev/accuracy

@@ -335,7 +335,7 @@ class Trainer:
         tell(f"biLM: update {self.update} of {self.recipe.updates}, {line}")
 
     def _save(self) -> None:
-        """Writes a checkpoint, unless the weights are no longer finite; the training continues while a thread writes."""
+        """Writes a checkpoint, unless the weights are no longer finite; training continues while a thread writes."""
         self._stop_at(self.watch.look())
         if not all_finite(self.lm.parameters()):
             self._stop_at(Fault(self.update, "weight", math.nan))
