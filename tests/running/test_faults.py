@@ -275,7 +275,7 @@ def test_what_no_run_makes_in_its_work_folder_is_told_before_training(bench, mon
     folder = store.work(bench.results, "open", "toy", Identity(composing.validated(bench.compose(*INDEFINITE))).run)
     folder.mkdir(parents=True)
     make(folder / name)
-    with refuses(f"{name}: (expected a regular file|neither a file nor a folder that a run)"):
+    with refuses(f"{name}: (expected a regular file|neither a file nor a folder of a run)"):
         bench.train(*INDEFINITE, *changes)
 
 
