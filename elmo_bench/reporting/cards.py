@@ -42,22 +42,21 @@ A row is {input}, for example `{example}`. Its `prediction` has {output}.
 
 {data}
 
-It keeps the words of its vocabulary, and no sentence of the data.
+It contains the words of its vocabulary, but no sentence of the data.
 
 ## Scores
 
 {scores}
 
-In percent. The interval says how much the score depends on the examples that were drawn and, of several seeds, on the
-seed.
+In percent. The interval covers the choice of test examples and, with several seeds, of the seed.
 
 ## Limits
 
 - {note}
-- Text of another kind than its data may be answered much worse. It is made for experiments, and no match for today's
-  models.
-- It needs the biLM `{source}`, sha256 {sha256}; another one is refused.
-- Weights are rounded to {weights}; the scores are those before.
+- Its answers may be much worse on text that differs from its data. It is made for experiments and cannot compete with
+  today's models.
+- It needs the biLM `{source}`, sha256 {sha256}; any other is refused.
+- Weights are rounded to {weights}; the scores were measured before rounding.
 """
 
 

@@ -33,16 +33,16 @@ from elmo_bench.reporting.section import Number, Section, page, pipes
 
 SHOWN, CONTRADICTED, OPEN, UNTESTED = VERDICTS = ("shown", "contradicted", "not shown", "not tested")
 RULE = (
-    "One rule decides every row. The finding is *shown* where the whole 95 % interval of the difference lies where the "
-    "finding says (above zero, if nothing else is written), *contradicted* where it lies elsewhere, "
-    "and *not shown* where the interval holds both, where there is none, or where an arm has one seed; the column then "
-    "says how large a true difference these runs show four times out of five, or how often they show one in the middle "
-    "of two bounds. p is below 0.05 exactly where a finding is shown or contradicted. *Not tested*: there are no such "
-    "runs. Differences are on test, those of updates and perplexity on dev. Intervals are over seeds and over test "
-    "examples; those of updates and of weights are over seeds alone; of the biLM itself, those of parts of speech and "
-    "word senses are over test examples (and the classifier's seeds), those of perplexity over pieces of dev. Where "
-    "several biLMs have runs, all are over biLMs, too. A row of *one biLM* leaves that out: another biLM, trained the "
-    "same way from another seed, may give another difference, and at scale mini some have another sign."
+    "One rule decides every row. The finding is *shown* if the whole 95 % interval of the difference agrees with it "
+    "(lies above zero, unless the row says otherwise), *contradicted* if the whole interval disagrees, and *not shown* "
+    "if the interval contains both, if there is none, or if an arm has one seed. The column then gives the true "
+    "difference that such runs would show four times out of five, or how often they would show a difference in the "
+    "middle of two bounds. p is below 0.05 exactly if a finding is shown or contradicted. *Not tested*: there are no "
+    "such runs. Differences are on test; for updates and perplexity, on dev. Intervals are over seeds and test "
+    "examples; for updates and weights, over seeds alone; for the biLM itself, over test examples and the classifier's "
+    "seeds (parts of speech), test examples (word senses) or pieces of dev (perplexity). If several biLMs have runs, "
+    "intervals are over biLMs, too. A row of *one biLM* leaves that out: another biLM, trained in the same way from "
+    "another seed, may give another difference, and at scale mini some have another sign."
 )
 
 UNFINISHED = 0.2  # points of dev in two epochs: a run that gains more has not finished
@@ -288,8 +288,8 @@ def _of_study(finding: Finding, studies: Sequence[StudyRecord]) -> list[FindingR
 TITLE = "The paper's findings"
 INTRODUCTION = (
     "Written by `elmo-bench report` from the records; the files in `conf/sweep/` have an entry for each finding. "
-    "Scale open is real text with a small biLM, mini a generated language: neither has the paper's data, so that the "
-    "direction of a difference compares, and its size does not."
+    "Scale open is real text with a small biLM, mini a generated language. Neither has the paper's data, so compare "
+    "the direction of a difference, not its size."
 )
 ROWS = ("task", "the paper", "ours", "95 % interval", "p", "verdict", "runs")
 JUDGED = SHOWN, CONTRADICTED

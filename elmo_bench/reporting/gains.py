@@ -346,9 +346,9 @@ def _over_bilms(arms: Sequence[Sequence[Arm]]) -> Arm:
 
 READING = (
     "[low, high] after a gain is its 95 % interval, over seeds and clusters of examples: documents or articles, if the "
-    "data have them; effective: how many of equal weight would tell as much. It is of one biLM. p is below "
-    "0.05 exactly when the interval excludes 0. power: the true gain that such runs show four times out of five. "
-    "Dev has chosen the epochs, so that its scores are a little high. Nothing is averaged over tasks."
+    "data have them; effective: the equivalent number of clusters of equal weight. It is for one biLM. p is below "
+    "0.05 exactly when the interval excludes 0. power: the true gain that such runs would show four times out of five. "
+    "Dev scores select the epochs, so they are a little high. Nothing is averaged over tasks."
 )
 
 

@@ -34,9 +34,9 @@ from elmo_bench.system.storage.files import read_text, write_bytes, write_text
 
 WRITTEN = "Written by `elmo-bench report`"
 INTRODUCTION = (
-    f"{WRITTEN} from the records under `runs/`, one a finished run. Figures are percent, mean ± "
+    f"{WRITTEN} from the records under `runs/`, one per finished run. Figures are percent, mean ± "
     "sample standard deviation over the seeds; dev is that of the selected epoch. A number belongs to its scale: "
-    "numbers of different scales, or of different biLMs, do not compare."
+    "numbers of different scales, or of different biLMs, are not comparable."
 )
 MARKS = "<!-- tables: written by make report -->", "<!-- /tables -->"
 VERDICTS = "<!-- verdicts -->", "<!-- /verdicts -->"
@@ -348,7 +348,7 @@ def _gain_cell(main: Comparison) -> Number:
 
 
 FRACTIONS = (
-    "Scores with a part of the training data, which follows from the seed; a smaller part lies in a larger. Dots are "
+    "Scores with a part of the training data, drawn by the seed; a smaller part is contained in a larger. Dots are "
     "means over the seeds; bars are their 95 % intervals, over seeds and examples."
 )
 NO_FRACTIONS = (
@@ -359,8 +359,8 @@ NO_FRACTIONS = (
 # The paper's Figure 2, and the weights and scores by epoch.
 
 FIGURE_2 = (
-    "The weights s_j of the biLM's layers, which sum to one, at the selected epoch, means over the seeds: layer 0 is "
-    "the characters', layers 1 and above are the LSTMs'. The paper hatches weights below an even share (▼: below 1/3) "
+    "The weights s_j of the biLM's layers, which sum to one, at the selected epoch, means over the seeds. Layer 0 "
+    "encodes characters, layers 1 and above are LSTMs. The paper hatches weights below an even share (▼: below 1/3) "
     "and speckles those above twice that (▲)."
 )
 

@@ -154,12 +154,12 @@ def gains_of(outcome: Outcome) -> list[Section]:
 # The tasks of a scale side by side.
 
 NO_CONTEXT = (
-    "+ELMo is not shown to be better than its layer without context (`elmo.layers=0`): {}. What it gains there over "
-    "the baseline is not shown to come from context."
+    "+ELMo is not shown to be better than its layer without context (`elmo.layers=0`): {}. Its gain there over the "
+    "baseline is not shown to come from context."
 )
 CONTROL = (
-    "Control (`vectors=random`): word vectors in both models are random at first and trained with the task. Here ELMo "
-    "also replaces pre-trained word vectors, which the paper's comparison does not ask of it."
+    "Control (`vectors=random`): word vectors in both models start random and are trained with the task. Here ELMo "
+    "also replaces pre-trained word vectors, unlike in the paper's comparison."
 )
 
 

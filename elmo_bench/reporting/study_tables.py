@@ -11,8 +11,8 @@ from elmo_bench.reporting.score_tables import Overlaps
 from elmo_bench.reporting.section import Section, show
 
 OVERLAP = (
-    "The biLM's text has 13 running words in common with {dev} sentences of dev, and {test} of test. It flatters dev "
-    "scores with this biLM and the epochs that they chose; no verdict on a finding rests on them."
+    "The biLM's text has 13 consecutive words in common with {dev} sentences of dev, and {test} of test. So dev scores "
+    "with this biLM are too high; no verdict on a finding uses them."
 )
 CHANCE = 1.0  # percent of the longer sentences of dev: a smaller share occurs by chance
 
