@@ -173,7 +173,7 @@ def test_a_signal_ends_it_in_one_line_that_says_how_to_go_on(toy):
     os.kill(process.pid, signal.SIGTERM)
     status, _, said = process.finish()
     assert status == 128 + signal.SIGTERM
-    assert said.splitlines()[-1].endswith("; the same command again runs what is missing")
+    assert said.splitlines()[-1].endswith("; the same command runs the missing runs")
     assert "Traceback" not in said
 
 
@@ -222,7 +222,7 @@ def test_what_is_missing_is_run_and_after_kills_at_any_moment_the_records_are_th
     ["+sweep=ner_loss", "task=srl"] | the sweep ner_loss is for task=ner, not for task=srl
     ["+sweep=variance", "scale=open"] | the sweep variance is for scale=mini, not for scale=open
     ["+sweep=table2", "task=ner,sst"] | task=sst: there is no such task; did you mean sst5?
-    ["+sweep=table1", "task=all", "scale=huge"] | no task offers scale=huge
+    ["+sweep=table1", "task=all", "scale=huge"] | no task supports scale=huge
 """)
 def test_what_cannot_be_asked_for_is_one_line(arguments, message):
     with refuses(message):
@@ -298,7 +298,7 @@ def test_what_a_sweep_costs_is_said_before_it_starts(toy, monkeypatch, capsys):
     monkeypatch.setattr(store, "read_all", lambda *place: [])  # the reference runs, which know how long a start takes
     told = made.cost(made.new)
     assert told.startswith("6 runs to train: about 60 min of training alone (")
-    assert "without 3 of which none" in told
+    assert "without 3 that have no recorded" in told
 
 
 def test_what_runs_need_before_they_train_counts_and_what_is_made_once_only_once(toy, monkeypatch):
