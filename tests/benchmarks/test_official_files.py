@@ -400,7 +400,7 @@ def test_tags_are_written_as_score_reads_them(tmp_path, file):
     rows = reader.from_file(str(tmp_path / "gold"))
     file(reader.official([["B-PER", "I-PER", "O"], ["B-LOC"]], rows), "answers")
     assert score_ner(tmp_path / "gold", tmp_path / "answers")["f1"] == 100
-    with refuses("cannot be written to a file of columns"):
+    with refuses("cannot be written to a column file"):
         reader.official([["O"]], [{"tokens": ["two\nlines"]}])
 
 

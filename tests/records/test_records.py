@@ -405,7 +405,7 @@ def test_data_of_ones_own_are_told_in_the_run_and_in_the_report(bench, capsys):
 def test_the_same_data_in_two_splits_are_told(bench, capsys):
     (bench.data / "toy" / "copy.txt").write_bytes((bench.data / "toy" / "train.txt").read_bytes())
     bench.train("arm=baseline", "task.data.test=copy.txt")
-    said = "train and test are the same data: the scores on test are not those of unseen data\n"
+    said = "train and test are the same data: the scores on test are not on unseen data\n"
     assert said in capsys.readouterr().out
     bench.train("arm=baseline")
     with pytest.raises(TypeError):  # the toy's reader needs both

@@ -377,7 +377,7 @@ def test_a_gain_that_is_not_of_context_is_told_in_words():
         records = runs(**BOTH, **{"layers=0": f1})
         (said,) = overview(records).remarks
         assert said.startswith("+ELMo is not shown to be better than its layer without context (`elmo.layers=0`): ner ")
-        assert f", {verdict}. What it gains there" in said
+        assert f", {verdict}. Its gain there" in said
         assert said in page.embedded("\n".join(page.MARKS), [overview(records)])
 
 

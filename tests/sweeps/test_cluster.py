@@ -201,7 +201,7 @@ ROWS = [
     Row("SIGKILL", "SIGKILL", "successor"),
     Row("`scontrol requeue`", "requeue", "place"),
     Row("one of a run's processes", Interrupted.status, "successor"),
-    Row("an error that another start would not mend", UserError.status, ""),
+    Row("an error that another start would repeat", UserError.status, ""),
     Row("`make sweep-cancel`", "cancel", ""),
 ]
 each_row = pytest.mark.parametrize("row", ROWS, ids=[row.what.strip("`") for row in ROWS])
@@ -253,7 +253,7 @@ def training(folder: Path) -> int:
 
 
 def test_every_row_of_the_page_is_here():
-    table = PAGE.read_text().partition("| what | what follows |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
+    table = PAGE.read_text().partition("| cause | what happens next |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
     assert len(table) == len(ROWS)
     for line, row in zip(table, ROWS, strict=True):
         assert line.startswith(f"| {row.what}")

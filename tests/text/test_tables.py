@@ -270,7 +270,7 @@ def test_a_column_may_be_named_by_one_of_ours_and_a_key_that_nothing_reads_is_re
             reader(data | {"trian": "x"}).load()
         with refuses(r"task\.data\.train is empty, perhaps from an unset shell variable"):
             reader(data | {"train": ""}).load()
-    with refuses(r"task\.data\.word_column is for column files; of a table, "):
+    with refuses(r"task\.data\.word_column is for column files; for a table, "):
         NerReader(data | {"word_column": 1}).load()
     for key in ("hub", "columns"):
         for reader in (CorefReader, SrlReader):
