@@ -70,7 +70,7 @@ def test_a_linked_folder_is_read_and_counts_and_a_loop_ends(data, tmp_path):
 def test_a_file_that_is_there_plain_and_packed_is_refused(data):
     (data / "a.conll.gz").write_bytes(gzip.compress(b"other\n"))
     for read in (find_files, content_sha256, lambda folder: find_files(listed(folder, "a"))):
-        with refuses(r"a\.conll.*the same file plain or packed; remove one"):
+        with refuses(r"a\.conll.*the same file plain or compressed; remove one"):
             read(data)
 
 

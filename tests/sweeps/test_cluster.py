@@ -253,7 +253,9 @@ def training(folder: Path) -> int:
 
 
 def test_every_row_of_the_page_is_here():
-    table = PAGE.read_text().partition("| cause | what happens next |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
+    table = (
+        PAGE.read_text().partition("| cause | what happens next |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
+    )
     assert len(table) == len(ROWS)
     for line, row in zip(table, ROWS, strict=True):
         assert line.startswith(f"| {row.what}")
