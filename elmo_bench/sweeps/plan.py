@@ -113,7 +113,7 @@ class Plan:
         """
         recorded, errors = len(self.recorded), [*self.refused, *self.errors.values(), *self.failed.values()]
         missing = len(self.runs) - len(self.impossible) - recorded - len(self.failed)
-        goes_on = f"; to go on: {self.request.command()}" if missing or errors else ""
+        goes_on = f"; to continue: {self.request.command()}" if missing or errors else ""
         counts = f"{self.counts(recorded)}{f', {missing} missing' * bool(missing)}"
         if self.runs:
             print(line or f"{self.request.sweep}: {counts}{goes_on}", flush=True)

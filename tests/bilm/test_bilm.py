@@ -56,7 +56,7 @@ def test_embed_says_that_lines_of_one_group_carry_nothing(small, tmp_path, call)
     options, weights = small
     (tmp_path / "text.txt").write_text("a boat\na cat\n")
     given = f"options={options} weights={weights} input={tmp_path}/text.txt output={tmp_path}/out.hdf5 state=carry"
-    assert "every line began from zeros, for all are one group; group=1 carries" in call(Embed, *given.split())[2]
+    assert "every line began from zeros, because all are one group; group=1 carries" in call(Embed, *given.split())[2]
     assert "began from zeros" not in call(Embed, *given.split(), "group=1")[2]
 
 

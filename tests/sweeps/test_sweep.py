@@ -273,7 +273,7 @@ def test_a_run_that_cannot_be_is_no_failure(toy, monkeypatch, capsys):
     assert (len(made.impossible), len(made.failed)) == (1, 1)
     with refuses("no disk"):
         made.end()
-    assert "\nplaces: 0 of 1 runs are recorded, 1 failed; to go on: " in capsys.readouterr().out
+    assert "\nplaces: 0 of 1 runs are recorded, 1 failed; to continue: " in capsys.readouterr().out
 
 
 def test_a_share_that_a_recorded_run_shows_to_be_less_than_a_batch_is_not_tried_again(toy, sweep):

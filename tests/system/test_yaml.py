@@ -21,8 +21,8 @@ WRONG = table(r"""
     "a: 1\na: 2"       | :2: not readable YAML (found duplicate key a)
     a: !!python/object/apply:os.mkdir [made] | \
         :1: not readable YAML (could not determine a constructor for the tag
-    "b: 1\na: !!bool x" | :2: not readable YAML (x is no valid bool)
-    a: !!timestamp x   | :1: not readable YAML (x is no valid timestamp)
+    "b: 1\na: !!bool x" | :2: not readable YAML (x is not a valid bool)
+    a: !!timestamp x   | :1: not readable YAML (x is not a valid timestamp)
     ~: 1               | : not readable YAML (Incompatible key type 'NoneType')
     a: ${              | : not readable YAML (no viable alternative at input '${')
     "a: \u0000"        | : not readable YAML (unacceptable character #x0000
@@ -32,8 +32,8 @@ LARGE = [
     (BOMB, ":6: not readable YAML (more than 20,000 values, with aliases expanded)"),
     ("a: " + 300 * "[", ":1: not readable YAML (nested more than 40 deep)"),
     ("".join(f"{depth * ' '}a:\n" for depth in range(300)), ":41: not readable YAML (nested more than 40 deep)"),
-    ("a: " + 5000 * "9", f":1: not readable YAML ({40 * '9'} is no int that can be read)"),
-    ("a: 0x" + 99 * "f", f":1: not readable YAML (0x{38 * 'f'} is no int that can be read)"),
+    ("a: " + 5000 * "9", f":1: not readable YAML ({40 * '9'} is not a valid int)"),
+    ("a: 0x" + 99 * "f", f":1: not readable YAML (0x{38 * 'f'} is not a valid int)"),
     ("a: é".encode("latin-1"), ":1: not UTF-8"),
     ("#" * (2 << 20), ": more than 1 MiB of YAML"),
 ]

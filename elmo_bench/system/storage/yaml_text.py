@@ -68,7 +68,7 @@ class Loader(*(parser for parser in PARSERS if not issubclass(BASE, parser)), BA
                 return value
         except (ValueError, LookupError, AttributeError):  # of `!!bool x`, or of a number of 5,000 digits
             pass
-        problem = f"{node.value[:40]} is no valid {node.tag.rpartition(':')[2]}"
+        problem = f"{node.value[:40]} is not a valid {node.tag.rpartition(':')[2]}"
         raise ConstructorError(None, None, problem, node.start_mark)
 
 
