@@ -65,7 +65,7 @@ def submit(plan: Plan) -> None:
                         instantiate(run.task.reader).load()
                 _queue(plan, new, root, settings)
         counts = f"{recorded} recorded, {waiting} queued before, {len(new)} queued now"
-    plan.end(f"{asked.sweep}: {counts}; elmo-bench queue shows how far they are")
+    plan.end(f"{asked.sweep}: {counts}; elmo-bench queue shows their progress")
 
 
 def _queue(plan: Plan, new: Sequence[Point], root: Path, settings: ClusterSettings) -> None:
