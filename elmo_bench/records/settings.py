@@ -115,8 +115,9 @@ class Files(NamedTuple):
         if not isinstance(node, str):
             return node
         is_path = os.sep in node or (folder is not None and node)
-        of_task = node.startswith(f"{code.INSIDE}.")  # as configuration files write it
-        return (is_path and self._digest(Path(folder or "", node))) or node[len("elmo_bench.") * of_task :]
+        if is_path and (digest := self._digest(Path(folder or "", node))):
+            return digest
+        return node.removeprefix("elmo_bench.") if node.startswith(f"{code.INSIDE}.") else node  # as files write it
 
     def _split(self, named: Any, folder: Path | None) -> Any:
         """The content of all files that are opened for a split, independent of their paths and order."""

@@ -251,7 +251,8 @@ def _number(content: Content, row: Mapping[str, Cell], column: Column) -> Number
         before, after = (fmean(each.scores(split)) for each in found)
         share = "" if before >= 100 else f" / {100 * (after - before) / (100 - before):.1f} %"
         text = f"{after - before:.2f}{share}"
-    return Number(text + max((each.mark for each in found), default=""), [run for each in found for run in each.runs()])
+    mark = next((each.mark for each in found if each.mark), "")
+    return Number(text + mark, [run for each in found for run in each.runs()])
 
 
 # Below the table of sources of context: the gains of each over the others, its layers' weights, and its costs.
@@ -275,7 +276,7 @@ def _of_sources(content: Content, title: str, unfair: Sequence[str]) -> list[Sec
     gains, costs = [], []
     for (over, less), (source, more) in combinations(content.groups, 2):
         if over.task == source.task and over.column in content.request.table.over:
-            dev, test = (f"{gain((more, less), split=split)}{max(more.mark, less.mark)}" for split in ("dev", "test"))
+            dev, test = (f"{gain((more, less), split=split)}{more.mark or less.mark}" for split in ("dev", "test"))
             runs, p = [*more.runs(), *less.runs()], p_text(gain((more, less)).p)
             gains.append((pages.title(source.task), source.column, over.column, dev, Number(test, runs), p))
     for cell, group in content.groups:

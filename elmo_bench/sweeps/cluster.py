@@ -142,12 +142,7 @@ class Preparation:
             RuntimeError: it ended for a reason that another start may fix.
         """
         environment = {**os.environ, **children.environment()}
-        process = subprocess.Popen(
-            self.command,
-            env=environment,
-            process_group=0,
-            preexec_fn=lambda: [signal.signal(each, signal.SIG_IGN) for each in (signal.SIGTERM, signal.SIGUSR2)],
-        )
+        process = subprocess.Popen(self.command, env=environment, process_group=0, preexec_fn=_ignore_signals)
         try:
             status = process.wait()
         finally:  # an exception: submitit's, when the job is about to be queued again
@@ -192,6 +187,11 @@ class Attempt(Preparation):
     def checkpoint(self) -> DelayedSubmission | None:
         """None if all its starts are used, so the job is not queued again."""
         return super().checkpoint() if self.run.starts < self.attempts else None
+
+
+def _ignore_signals() -> None:
+    for number in (signal.SIGTERM, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def first_line(folder: Path, attempts: int) -> str:

@@ -25,7 +25,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from elmo_bench.records import store
 from elmo_bench.records.times import in_time
-from elmo_bench.sweeps.plan import Plan, Point
+from elmo_bench.sweeps.plan import Plan, Point, read_records
 from elmo_bench.system import children, machine, signals
 from elmo_bench.system.console import LINES, MARK
 from elmo_bench.system.errors import Interrupted, UserError
@@ -46,7 +46,7 @@ def run_missing(plan: Plan) -> None:
     if new := _in_order(plan):
         print(plan.cost(new), flush=True)
         train(plan, new)
-        plan.records = {each.run: each for each in store.read_all(plan.runs[0].config.results_root, plan.request.scale)}
+        plan.records = read_records(plan.request, plan.runs)
 
 
 def train(plan: Plan, new: Sequence[Point]) -> None:

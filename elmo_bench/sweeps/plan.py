@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from omegaconf import OmegaConf
@@ -159,7 +159,8 @@ def plan(request: SweepRequest) -> Plan:
         try:
             for values in points(request.sweep, chosen, seeds, request.instead):
                 setting = tuple(value.lstrip("+") for value in values if not value.startswith("seed="))
-                *_, seed = 1, *(int(value.removeprefix("seed=")) for value in values if value.startswith("seed="))
+                typed = [value.removeprefix("seed=") for value in values if value.startswith("seed=")]
+                seed = int(typed[-1]) if typed else 1
                 listed.append(Point(task, setting, seed, (f"+sweep={request.sweep}", *chosen, *values)))
         except Exception as error:
             refused.append(_correctable(error))
@@ -168,11 +169,17 @@ def plan(request: SweepRequest) -> Plan:
             console.show(error)
         raise refused[0]
     runs, errors = _planned(listed)
-    known = {each.run: each for run in runs[:1] for each in store.read_all(run.config.results_root, request.scale)}
+    known = read_records(request, runs)
     found = Plan(request, _large_enough(runs, known), errors, known, refused)
     for error in (*refused, *errors.values()):
         found.show(error)
     return found
+
+
+def read_records(request: SweepRequest, runs: Iterable[Point]) -> dict[str, Record]:
+    """The records of the scale below the runs' folders of results, by the names of their runs."""
+    roots = {each.config.results_root for each in runs}
+    return {record.run: record for root in roots for record in store.read_all(root, request.scale)}
 
 
 def _planned(listed: Sequence[Point]) -> tuple[list[Point], dict[Point, Exception]]:
