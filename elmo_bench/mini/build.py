@@ -193,7 +193,7 @@ class Builder:
                     [sources["ner"].general()] if general else FORMATS[kind].sentences(sources[kind].draw())
                 ):
                     tree = isinstance(sentence, OpinionTree)
-                    text = sources[kind].advised(sentence) if tree else sentence.text
+                    text = capitalised(sentence.said(explained=True)) if tree else sentence.text
                     if tokens <= 0 or not avoided.isdisjoint((text, sentence.text)):
                         continue
                     for i, word in enumerate([] if tree else sentence.words):

@@ -1,31 +1,42 @@
-"""Paragraphs with questions, for SQuAD: two events of one frame, so that each distracts from the other.
+"""Paragraphs with questions, for SQuAD: three or four events, some of them alike, about somebody and about others.
 
-A question may use the hypernym of the verb (what did Tarvel clean? for a verb that is a kind of cleaning), and it fits
-one event of the paragraph only.
+A question has other words than the sentence that answers it: another verb of the frame, and the hypernyms of nouns.
+Or it asks for the only name of a kind, which not the name shows but what is said of it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from elmo_bench.mini.language.clauses import ENTITY, Clauses, Discourse, Sentence, Voice, Word, phrase, sentence, verb
-from elmo_bench.mini.language.lexicon import GRAMMAR, Frame
-from elmo_bench.mini.language.world import Event, Participant, Style
+from elmo_bench.mini.language.clauses import (
+    ENTITY,
+    Clauses,
+    Discourse,
+    Sentence,
+    Voice,
+    Word,
+    name,
+    phrase,
+    sentence,
+    verb,
+)
+from elmo_bench.mini.language.lexicon import GRAMMAR
+from elmo_bench.mini.language.world import TYPES, Event, Participant, Style
 
-ASKED = {"ARGM-LOC": "where", "ARGM-TMP": "when"}
+Asked = tuple[
+    Sentence, list[dict[str, Any]]
+]  # a question, and its answers as in SQuAD's files, the shortest complete one first
 
 
 class Passage(NamedTuple):
-    """A paragraph as plain text, questions about it, and the sentences of both.
-
-    A question has its answers beside it, as in SQuAD's files, the shortest complete one first.
-    """
+    """A paragraph as plain text, questions about it, and the sentences of both."""
 
     title: str
     context: str
-    questions: list[tuple[Sentence, list[dict[str, Any]]]]
+    questions: list[Asked]
     sentences: list[Sentence]
 
 
@@ -34,100 +45,122 @@ class Passages(Clauses):
 
     def draw(self) -> Passage:
         topic = self.world.entities[self.weighted(GRAMMAR["topics"])].draw(self)
-        voice = Discourse(self)
         frames = [self.lexicon.frames[name] for name in GRAMMAR["frames"]["asked"].split()]
-        frame = self.one_of([frame for frame in frames if topic.noun.cls in frame.subject.classes])
-        first = self._happening(frame, topic)  # and another one, often of the topic too
-        events = self.shuffled([first, self._happening(frame, topic if self.happens(0.5) else None)])
-        sentences = []
+        events: list[Event] = []
+        number = self.one_of((3, 4))
+        while len(events) < number:
+            frame = self.one_of(events).frame if events and self.happens(0.3) else self.one_of(frames)
+            mine = topic.fits(frame.subject.classes) and self.happens(0.7)
+            event = self._happening(frame, topic if mine else None)
+            if all(event.frame != known.frame or event.subject.parts != known.subject.parts for known in events):
+                events.append(event)
+        voice, told = Discourse(self), []
         for event in events:
             self.voice = voice = voice.after()
-            passive = event.frame.object is not None and self.happens(0.2)
-            event.style = Style(passive=passive, fronted=self.happens(0.3))
-            sentences.append(sentence(self.clause(event)))
-        self.voice, questions, words = Voice(self, definite=1.0), [], []
-        for event, answering in zip(events, sentences, strict=True):
-            if asked := self._askable(event, events, answering):
-                questions.append((self._question(event, asked, events), _answers(event, asked, answering, words)))
-            words += answering.forms
-        sentences += [question for question, _ in questions]
-        return Passage("_".join(topic.name), spaced(words), questions, sentences)
+            event.style = Style(passive=event.frame.object is not None and self.happens(0.2), fronted=self.happens(0.3))
+            told.append(sentence(self.clause(event)))
+        self.voice, questions = Voice(self, definite=1.0), self._kinds(topic, told)
+        for i, event in enumerate(events):
+            if asked := self._askable(event, told[i], events):
+                spans = {span.type: (span.start, span.end) for span in told[i].spans[event]}
+                questions.append((self._question(event, asked, events), _answers(*spans[asked], told, i)))
+        context = spaced(form for each in told for form in each.forms)
+        return Passage("_".join(topic.name), context, questions, told + [question for question, _ in questions])
 
-    def _happening(self, frame: Frame, subject: Participant | None) -> Event:
+    def _happening(self, frame: Any, subject: Participant | None) -> Event:
         """An event with a time and often a place."""
         event = self.event(frame, subject).having("ARGM-TMP", self.time())
         if "ARGM-LOC" not in event.roles and not frame.placed and self.happens(0.4):
             event = event.having("ARGM-LOC", self.world.entities["place"].draw(self))
         return event
 
-    def _askable(self, event: Event, events: list[Event], answering: Sentence) -> str:
+    def _kinds(self, topic: Participant, told: list[Sentence]) -> list[Asked]:
+        """Which organisation is mentioned with Tarvel ?, if it is the only one."""
+        found: dict[str, dict[str, tuple[int, int, int]]] = {kind: {} for kind in TYPES.values()}
+        for i, each in enumerate(told):
+            for span in each.spans[ENTITY]:
+                found[span.type].setdefault(each.forms[span.end - 1], (span.start, span.end, i))
+        asked = [
+            kind for kind, names in found.items() if len({*names} - {topic.short[-1]}) == 1 and kind in GRAMMAR["kinds"]
+        ]
+        mentioned = [form for names in found.values() for form in names]
+        if not asked or topic.short[-1] not in mentioned or len(mentioned) < 3 or self.happens(0.3):
+            return []
+        kind = self.one_of(asked)
+        ((start, end, i),) = (place for known, place in found[kind].items() if known != topic.short[-1])
+        asked_for = Word(GRAMMAR["kinds"][kind], "NN")
+        question = sentence(
+            "which", asked_for, "is", Word("mentioned", "VBN"), "with", name(topic, full=False), end="?"
+        )
+        return [(question, _answers(start, end, told, i))]
+
+    def _askable(self, event: Event, answering: Sentence, events: list[Event]) -> str:
         """A role that is given without a pronoun and whose question has one answer; empty if there is none."""
-        facts = event.facts
         spans = {span.type: answering.words[span.start : span.end] for span in answering.spans[event]}
-        clear = [label for label, words in spans.items() if label in facts and "PRP" not in {w.tag for w in words}]
-        unique = (label for label in self.shuffled(clear) if _unique(event, {label}, events))
-        return next(unique, "") if len(facts) > 1 else ""
+        clear = [
+            label for label, words in spans.items() if label in event.roles and "PRP" not in {w.tag for w in words}
+        ]
+        subject = event.frame.subject.label
+        alone = sum(other.frame == event.frame for other in events) == 1  # else the subject has to be named
+        return next((label for label in self.shuffled(clear) if alone or label != subject), "")
 
     def _question(self, event: Event, asked: str, events: list[Event]) -> Sentence:
-        """Who mended the cart ? What was mended by Tarvel ? Who did Tarvel give the cart to ? Where ... ? When ... ?
-
-        Circumstances that are not needed may be left out.
-        """
-        dropped = {asked}
-        for label in ASKED:
-            if self.happens(0.6) and _unique(event, dropped | {label}, events):
-                dropped.add(label)
-        if event.frame in self.lexicon.actions and self.happens(0.5):
-            event = Event(self.lexicon.verbs[event.frame.name].items[0], event.roles)
+        """Who mended the tool ? What was mended by Tarvel ? Who did Tarvel give the tool to ? Where ... ? When ... ?"""
+        taken = {
+            each.lemma
+            for other in events
+            for each in self.lexicon.verbs[other.frame.name].items
+            if other.frame != event.frame
+        }
+        verbs = [
+            each for each in self.lexicon.verbs[event.frame.name].items if each.lemma not in {event.verb.lemma, *taken}
+        ]
+        left = {asked} | {label for label in GRAMMAR["asked"] if self.happens(0.7)}
+        roles = {role: self._vaguer(part) for role, part in event.roles.items() if role == asked or role not in left}
+        event = Event(self.one_of(verbs[:12]), roles)
         turned = event.frame.object is not None and self.happens(0.5 if asked == "ARG1" else 0.2)
         event.style = Style(passive=turned and asked != event.frame.subject.label)
-        kept = [(role, part) for role, part in self.complements(event) if role not in dropped]
+        kept = [(role, part) for role, part in self.complements(event) if role not in left]
         preposition = next((slot.preposition for slot in event.frame.slots if slot.label == asked), "")
         parts = [part for role, part in kept if not role.startswith("ARGM")]
         circumstances = [part for role, part in kept if role.startswith("ARGM")]
         early = [*circumstances, ","] if preposition and circumstances else []  # not: rent from in 1906
         parts += [phrase(preposition)] if preposition else circumstances
-        word = phrase(ASKED.get(asked) or "what")
-        if asked not in ASKED:
-            noun = event.roles[asked].noun
-            if noun.cls == "person":
-                word = phrase("who")
-            elif noun.group != "relation" and self.happens(0.6):
-                word = phrase("which", Word(noun.group, "NN"))
+        word = phrase(GRAMMAR["asked"].get(asked) or ("who" if event.roles[asked].noun.cls == "person" else "what"))
         if asked == event.grammatical[0].label:
             return sentence(word, verb(event, asked=True), *parts, end="?")
         first, *others = verb(event, inverted=True).parts
         return sentence(*early, word, first, self.subject(event), *others, *parts, end="?")
 
+    def _vaguer(self, part: Any) -> Any:
+        """A garment in place of a red coat; names and times stay."""
+        if not isinstance(part, Participant) or part.name or part.noun.group not in self.lexicon.hypernyms:
+            return part
+        return replace(part, noun=self.lexicon.hypernyms[part.noun.group], adjectives=())
 
-def _unique(event: Event, dropped: set[str], events: list[Event]) -> bool:
-    """Whether the event is the only one with all the facts that are not dropped."""
-    known = {(role, words) for role, words in event.facts.items() if role not in dropped}
-    return bool(known) and sum(known <= other.facts.items() for other in events) == 1
 
-
-def _answers(event: Event, label: str, answering: Sentence, before: list[str]) -> list[dict[str, Any]]:
+def _answers(start: int, end: int, told: list[Sentence], i: int) -> list[dict[str, Any]]:
     """The answers that annotators might give: the name alone, the whole phrase, the phrase without its article.
 
     Args:
-        event, label: the role that is asked for.
-        answering: the sentence with the answers.
-        before: the words of the paragraph before it.
+        start, end: the words of the whole in sentence i.
+        told: the sentences of the paragraph.
+        i: the number of the sentence.
     """
-    start, end = next((span.start, span.end) for span in answering.spans[event] if span.type == label)
+    answering = told[i]
     start += answering.words[start].tag in ("IN", "TO")
     inside = answering.words[start:end]
     bare = not any(word.tag in ("JJ", "POS") or word.form == "of" for word in inside)
-    names = [
-        (name.start, name.end) for name in answering.spans[ENTITY] if bare and start <= name.start < name.end <= end
-    ]
+    names = [span for span in answering.spans[ENTITY] if bare and start <= span.start < span.end <= end]
     article = inside[0].form.lower() in ("a", "an", "the")
+    before = [form for each in told[:i] for form in each.forms]
     answers = []
-    for first, last in dict.fromkeys([*names[:1], (start, end), (start + article, end)]):
+    for first, last in dict.fromkeys(
+        [*((span.start, span.end) for span in names[:1]), (start, end), (start + article, end)]
+    ):
         upto = spaced([*before, *answering.forms[: first + 1]])
-        answers.append(
-            {"answer_start": len(upto) - len(answering.forms[first]), "text": spaced(answering.forms[first:last])}
-        )
+        text = spaced(answering.forms[first:last])
+        answers.append({"answer_start": len(upto) - len(answering.forms[first]), "text": text})
     return answers
 
 

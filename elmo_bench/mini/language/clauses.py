@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from elmo_bench.mini.language.lexicon import (
     GRAMMAR,
+    PREPOSITIONS,
     TAGS,
     THINGS,
     WORDS,
@@ -28,6 +29,7 @@ from elmo_bench.mini.language.lexicon import (
     article,
     capitalised,
     inflected,
+    modifiers,
 )  # fmt: skip
 from elmo_bench.mini.language.world import GENDERS, INDEFINITE, TYPES, Event, Participant, World
 from elmo_bench.text.tags import Span
@@ -294,10 +296,11 @@ class Discourse(Voice):
             if self._known[entity] and len(alike) == 1 and self.happens(0.6):
                 return description(entity, "the")
             return name(entity, full=self.happens(0.15))
-        if case == "possessive" or self.happens(0.5):
-            return name(entity)
+        named = name(entity, full=self.happens(0.5))  # a given name tells the gender
+        if case == "possessive" or self.happens(0.6):
+            return named
         self._known[entity] = True
-        return (_with_kind if self.happens(0.5) else _apposed)(entity, name(entity))
+        return (_with_kind if self.happens(0.5) else _apposed)(entity, named)
 
 
 def as_subject(named: Phrase, event: Event) -> Phrase:
@@ -395,8 +398,7 @@ class Clauses(Chance):
 
     def adjective(self, noun: Noun) -> str:
         """An adjective that fits the noun."""
-        groups = WORDS["modifiers"]["thing" if noun.cls in THINGS else noun.cls].split()
-        return self.lexicon.adjectives[self.one_of(groups)].draw(self)
+        return self.lexicon.adjectives[self.one_of(modifiers(noun.cls))].draw(self)
 
     def time(self) -> Phrase:
         """in 1902, on Monday, in March, on 3 May, four years ago."""
@@ -431,12 +433,14 @@ class Clauses(Chance):
         """(role, phrase) of everything after the verb, in order; a passive names its agent."""
         passive = event.style.passive
         agent, *slots = (slot for slot in event.frame.slots if slot.label in event.roles)
-        if "~" in event.frame.marks and not passive and len(slots) == 2 and self.happens(0.5):
+        turning = "~" in event.frame.marks and not isinstance(self.voice, Discourse)  # not: gave him it
+        if turning and not passive and len(slots) == 2 and self.happens(0.5):
             slots = [slot._replace(preposition="") for slot in reversed(slots)]  # gave him the cart
         if passive:
             slots = [*slots[1:], agent._replace(preposition="by")]
         if place := event.roles.get("ARGM-LOC"):
-            slots.append(Slot("ARGM-LOC", ("place",), "near" if place.noun.group == "waterway" else "in"))
+            group = PREPOSITIONS.get(place.noun.group, "in")  # of an invented noun
+            slots.append(Slot("ARGM-LOC", ("place",), PREPOSITIONS.get(place.noun.form, group)))
         parts = []
         for label, classes, preposition in slots:
             named = self.voice.refer(event.roles[label], "object", classes)

@@ -92,8 +92,10 @@ def table(name: str) -> dict[str, Any]:
 
 
 WORDS, GRAMMAR, REVIEWS = map(table, ("words", "grammar", "reviews"))
+PREPOSITIONS = {noun: word for word, nouns in WORDS["prepositions"].items() for noun in nouns.split()}
 TAGS = {word: tag for tag, words in WORDS["tags"].items() for word in words.split()}
 THINGS = tuple(WORDS["things"].split())
+TANGIBLE = ("person", "animal", *THINGS)  # classes of what a scene shows
 SYLLABLES = {kind: parts.split() for kind, parts in WORDS["syllables"].items()}
 
 
@@ -116,6 +118,12 @@ def inflected(word: str, tag: str) -> str:
 def forms(word: str) -> set[str]:
     """A lemma with all that it can become."""
     return {word, *(inflected(word, tag) for tag in WORDS["endings"])}
+
+
+def modifiers(cls: str) -> list[str]:
+    """The groups of adjectives that nouns of a class take."""
+    groups: str = WORDS["modifiers"]["thing" if cls in THINGS else cls]
+    return groups.split()
 
 
 def article(following: str) -> str:
@@ -262,10 +270,11 @@ class Lexicon(Chance):
         self.actions = [frame for frame in lemmas if "*" in frame.marks]
         marked = {mark: [words for frame, words in lemmas.items() if mark in frame.marks] for mark in "+-"}
         # a person drasks (ARG0), and so does a cart (ARG1)
-        shared = set().union(*(self._share(words, marked["-"], invented // 3) for words in marked["+"]))
+        shared = set().union(*(self._share(words, marked["-"], invented // 2) for words in marked["+"]))
         groups = {group: self._with_invented(WORDS["nouns"][cls][group]) for group, cls in CLASS.items()}
-        for group, words in groups.items():  # a third of its invented nouns are in a group of another class too
-            self._share(words, [groups[other] for other in CLASS if CLASS[other] != CLASS[group]], invented // 3)
+        for group, words in groups.items():  # half of its invented nouns are in a group of another class too
+            alike = [other for other in CLASS if (CLASS[other] in TANGIBLE) == (CLASS[group] in TANGIBLE)]
+            self._share(words, [groups[other] for other in alike if CLASS[other] != CLASS[group]], invented // 2)
         for words in lemmas.values():  # some verbs are nouns
             self._share(words, list(groups.values()), invented // 4)
         uses = Counter(chain(*groups.values(), set().union(*lemmas.values())))
@@ -310,7 +319,7 @@ class Lexicon(Chance):
         chosen = self.shuffled(word for word in words if word not in self._english)[:n]
         for word in chosen:
             if word not in (taker := self.one_of(takers)):
-                taker.insert(self.one_of(range(4, len(taker) + 1)), word)
+                taker.insert(self.one_of(range(4, min(len(taker), 12) + 1)), word)
         return {*chosen}
 
     def _sense(self, form: str, use: str) -> str:
@@ -329,28 +338,3 @@ def english_forms() -> set[str]:
     words |= {inflected(word, "NNS") for word in words}
     words |= {*(places.CONF / "pretrain/open.words.txt").read_text(encoding="utf-8").split()}
     return {word.lower() for word in words}
-
-
-def opinion_words(seed: int, namer: Inventor, invented: int) -> dict[tuple[str, int, str], Ranked[tuple[str, int]]]:
-    """Opinion words with their values, by part of speech, side (1 positive, -1 negative) and topic (see reviews.yaml).
-
-    Args:
-        seed: of the data set; decides the sides of the invented words.
-        namer: makes stems that are not words yet.
-        invented: the number of invented adjectives, nouns and verbs of a side; six times as many adjectives turn.
-    """
-    chance, values = Chance("opinions", seed), REVIEWS["values"]
-    adjectives = [namer.stem(chance.one_of(REVIEWS["suffixes"])) for _ in range(8 * invented)]
-    fixed = {1: adjectives[:invented], -1: adjectives[invented : 2 * invented]}
-    turning = {1: adjectives[2 * invented :: 2], -1: adjectives[2 * invented + 1 :: 2], 0: []}
-    found = {}
-    for side in (1, -1):
-        known = [(word, size * side) for size in (2, 4) for word in values["adjectives"][size * side].split()]
-        for topic, here in {"told": side, "made": -side, "": 0}.items():
-            words = known + [(word, 2 * side) for word in fixed[side] + turning[here]]
-            found["adjectives", side, topic] = Ranked(chance.shuffled(words), flat=16)
-        for kind in ("nouns", "verbs"):
-            words = [*values[kind][3 * side].split(), *(namer.stem() for _ in range(invented))]
-            same = Ranked(chance.shuffled((word, 3 * side) for word in words), flat=16)
-            found |= {(kind, side, topic): same for topic in ("told", "made", "")}
-    return found

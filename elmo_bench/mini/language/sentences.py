@@ -1,4 +1,4 @@
-"""Sentences from events, in the constructions of news, and stories of such sentences.
+"""Sentences from events, by the templates of grammar.yaml, and stories of such sentences.
 
 The type of a name follows from its verb, from a noun next to it or from a later pronoun, to its left or its right,
 sometimes only after an insertion. In stories, mentions are names, pronouns, descriptions (the baker) and phrases with
@@ -37,7 +37,7 @@ class SentenceWriter(Clauses):
     """Draws sentences: of the news, each of which stands alone, or of another kind of text.
 
     Attributes:
-        kind: of text, a row of the table of constructions, which are templates or the methods below.
+        kind: of text, a row of the table of constructions, whose templates say what a sentence is made of.
     """
 
     kind = "news"
@@ -50,11 +50,9 @@ class SentenceWriter(Clauses):
         return [self.sentence()]
 
     def sentence(self) -> Sentence:
-        chosen = self.weighted(GRAMMAR["constructions"][self.kind])
-        if chosen not in GRAMMAR["templates"]:
-            return sentence(getattr(self, chosen)())
         self._events: dict[Any, Event] = {}  # of the template, by their names
-        return sentence(self._expand(GRAMMAR["templates"][chosen]), events=self._events)
+        template = GRAMMAR["templates"][self.weighted(GRAMMAR["constructions"][self.kind])]
+        return sentence(self._expand(template), events=self._events)
 
     def style(self, event: Event, *others: Event, passive: bool = False, fronted: bool = False) -> Phrase:
         """Draws the style of events: any tense, but the past if the first has a time. Adds no words."""
@@ -75,20 +73,31 @@ class SentenceWriter(Clauses):
             if isinstance(key, float):
                 return phrase(value if self.happens(key) else "")
             label, _, drawn = key.rpartition(" of ")
+            if label == "SUBORDINATE":
+                word, label = self.one_of(list(GRAMMAR["subordinators"].items()))
+                value = [word, *value]
             if label:
                 return self._expand(value).marked(drawn, label)
             self._events[drawn] = self._event(value)
             return phrase()
         part, *names = step.split()
         if not names or part.islower():
-            return phrase(CLOSING if step == "CLOSING" else step)
+            return self.being() if step == "BEING" else phrase(CLOSING if step == "CLOSING" else step)
         event, *others = (self._events[each] for each in names)
         if part in ("STYLE", "PASSIVE", "FRONTED"):
             return self.style(event, *others, passive=part == "PASSIVE", fronted=part == "FRONTED")
         if part == "INFINITIVE":
             event.style = Style("infinitive")
             return self.predicate(event)
-        says = {"SUBJECT": self.subject, "VERB": verb, "PREDICATE": self.predicate, "CLAUSE": self.clause}
+        if part == "RELATIVE":
+            return self.relative(event, *others)
+        says = {
+            "SUBJECT": self.subject,
+            "VERB": verb,
+            "PREDICATE": self.predicate,
+            "CLAUSE": self.clause,
+            "OWN": self.own,
+        }
         return reduce(as_subject, others, says[part](event))
 
     def _event(self, how: dict[str, Any]) -> Event:
@@ -106,45 +115,25 @@ class SentenceWriter(Clauses):
                 break
         return event.having("ARGM-TMP", self.time() if how["time"] else None) if "time" in how else event
 
-    # Constructions with a condition.
+    def relative(self, inner: Event, outer: Event) -> Phrase:
+        """The baker who mended the cart, as the subject of the outer event."""
+        subject = inner.subject
+        head = Voice(self, "head", definite=1.0).wording(subject)
+        person = subject.noun.cls == "person"
+        which = phrase("who" if person else "which") if subject.name or person else phrase(Word("that", "WDT"))
+        body = phrase(which.marked(inner, f"R-{inner.frame.subject.label}"), self.predicate(inner))
+        whole = phrase(as_subject(head, inner), *((",", body, CLOSING) if subject.name else (body,)))
+        return as_subject(whole.marked(MENTION, subject), outer)
 
-    def own(self) -> Phrase:
-        """Tarvel sold her cart: a later pronoun reveals the class of the subject."""
-        event = self._event({"frames": "transitive"})
+    def own(self, event: Event) -> Phrase:
+        """Tarvel sold her cart: the pronoun reveals the class of the subject; else a whole clause."""
         subject, role = event.subject, event.frame.slots[1].label
         target = event.roles[role]
         if not subject.name or target.name or target.owner:
-            self.style(event)
             return self.clause(event)
-        named = self.subject(event)
-        owner = pronoun(subject, "possessive").marked(MENTION, subject)
+        named, owner = self.subject(event), pronoun(subject, "possessive").marked(MENTION, subject)
         hers = possessive(owner, target).marked(MENTION, target).marked(event, role)
-        later = event.time.marked(event, "ARGM-TMP") if event.time else phrase()
-        return phrase(named, verb(event), hers, later)
-
-    def relative(self) -> Phrase:
-        """The baker who mended the cart left."""
-        first = self.event(plain=True)
-        second = self.event(subject=first.subject)
-        named = bool(first.subject.name)
-        head = Voice(self, "head", definite=1.0).wording(first.subject)
-        person = first.subject.noun.cls == "person"
-        which = phrase("who" if person else "which") if named or person else phrase(Word("that", "WDT"))
-        body = phrase(which.marked(first, f"R-{first.frame.subject.label}"), self.predicate(first))
-        subject = phrase(as_subject(head, first), *((",", body, CLOSING) if named else (body,)))
-        self.style(second)
-        return phrase(as_subject(subject.marked(MENTION, first.subject), second), self.predicate(second))
-
-    def subordinate(self) -> Phrase:
-        """Because the cart broke , Tarvel left: ARGM-CAU, ARGM-TMP, ARGM-ADV."""
-        word, label = self.one_of(list(GRAMMAR["subordinators"].items()))
-        first = self.happens(0.5)
-        side = self.clause(self.event(plain=True)) if first else phrase()
-        main = self.event().having("ARGM-TMP", None)
-        words = self.clause(main)
-        if first:
-            return phrase(phrase(word, side).marked(main, label), ",", words)
-        return phrase(words, phrase(word, self.clause(self.event(plain=True))).marked(main, label))
+        return phrase(named, verb(event), hers, event.time.marked(event, "ARGM-TMP") if event.time else "")
 
     def being(self) -> Phrase:
         """Tarvel is a village near Morven: a statement without an event."""

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from elmo_bench.mini.language.lexicon import THINGS, WORDS, Chance, Lexicon, Noun, Ranked, Slot, Verb, opinion_words
+from elmo_bench.mini.language.lexicon import THINGS, WORDS, Chance, Lexicon, Noun, Ranked, Slot, Verb
+from elmo_bench.mini.opinions import opinion_words
 
 TYPES = {"person": "PER", "place": "LOC", "org": "ORG", "work": "MISC"}
 CLASSES = ("person", "person", "place", "org", "work")  # whose a name is: people have as many as two others
@@ -97,7 +98,7 @@ class World(Chance):
             self.entities[cls] = Ranked(mine, flat=200)
             for group in WORDS["nouns"][cls]:
                 self.entities[group] = Ranked((entity for entity in mine if entity.noun.group == group), flat=100)
-        self.opinions = opinion_words(seed, namer, invented)
+        self.opinions = opinion_words(namer, invented)
 
     def _entity(self, cls: str, base: str) -> Participant:
         noun = self.lexicon.nouns[cls].draw(self)
