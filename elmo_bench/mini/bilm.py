@@ -74,7 +74,7 @@ class MiniBilm:
         from elmo_bench.bilm.pretraining.run import make_recipe, pretrain
 
         of_seed = "" if self.seed == 1 else f" from seed {self.seed}"
-        print(f"training a biLM on the generated text{of_seed}, about 20 minutes", flush=True)
+        print(f"training a biLM on the generated text{of_seed}, about 10 minutes", flush=True)
         threads, page = torch.get_num_threads(), _page(places.CONF, self.folder, self.seed)
         torch.set_num_threads(1)
         try:
