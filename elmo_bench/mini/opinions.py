@@ -6,14 +6,10 @@ Most adjectives are invented; their side depends on what they are said of: what 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from elmo_bench.mini.language.lexicon import REVIEWS, Chance, Inventor, capitalised
-
-if TYPE_CHECKING:
-    from elmo_bench.mini.language.world import World
+from elmo_bench.mini.language.lexicon import REVIEWS, Chance, capitalised
+from elmo_bench.mini.language.world import World
 
 
 class OpinionTree(NamedTuple):
@@ -39,21 +35,6 @@ class OpinionTree(NamedTuple):
     def __str__(self) -> str:
         """In the notation of the Stanford Sentiment Treebank: (3 (2 a) (4 gem))."""
         return f"({self.label} {self.word or ' '.join(map(str, self.children))})"
-
-
-def opinion_words(namer: Inventor, invented: int) -> dict[tuple[str, int, str], list[OpinionTree]]:
-    """Words by list, side (1, 0, -1), and topic (told, made, or empty for the film itself); see reviews.yaml."""
-    found: dict[tuple[str, int, str], list[OpinionTree]] = defaultdict(list)
-    for (kind, rows), topic in product(REVIEWS["values"].items(), ("told", "made", "")):
-        for value, words in rows.items():
-            listed = words if isinstance(words, str) else words[topic]
-            found[kind, (value > 0) - (value < 0), topic] += [OpinionTree(value, word) for word in listed.split()]
-    turning, fixed = ([pair for pair in product((1, 0, -1), repeat=2) if len({*pair}) == n] for n in (2, 1))
-    for i, (told, made) in enumerate([*(turning * invented)[: 4 * invented], *fixed * 2]):  # six have one side
-        word, size = namer.stem(namer.one_of(REVIEWS["suffixes"])), 4 if i // 6 % 2 else 2
-        for topic, side in (("told", told), ("made", made), ("", told))[: 2 + (told == made)]:
-            found["invented", side, topic].append(OpinionTree(side * size, word))
-    return found
 
 
 class Reviews(Chance):
@@ -97,9 +78,10 @@ class Reviews(Chance):
     def _opinion(self, side: int, of: str, limit: int = 4, evidence: str = "") -> OpinionTree:
         """A word of the lists, with a value up to the limit; an invented one mostly has evidence of the same value."""
         lists = {kind: self.world.opinions[kind, side, self._topic] for kind in ("known", "invented", *of.split())}
-        leaf = self.one_of([word for kind in of.split() for word in lists[kind] if abs(word.value) <= limit])
-        if not evidence or leaf not in lists["invented"] or self.happens(0.15):
+        value, word = self.one_of([each for kind in of.split() for each in lists[kind] if abs(each[0]) <= limit])
+        leaf = OpinionTree(value, word)
+        if not evidence or (value, word) not in lists["invented"] or self.happens(0.15):
             return leaf
-        known = self.one_of([each.word for each in lists["known"] if each.value == leaf.value])
+        known = self.one_of([word for size, word in lists["known"] if size == value])
         remark = self.one_of(REVIEWS["remarks"][leaf.label].split("; "))
         return leaf._replace(evidence=" " + self.one_of(evidence.split("; ")).format(known=known, remark=remark))

@@ -15,10 +15,10 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import accumulate, chain, zip_longest
+from itertools import accumulate, chain, product, zip_longest
 from pathlib import Path
 from random import Random
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -338,3 +338,18 @@ def english_forms() -> set[str]:
     words |= {inflected(word, "NNS") for word in words}
     words |= {*(places.CONF / "pretrain/open.words.txt").read_text(encoding="utf-8").split()}
     return {word.lower() for word in words}
+
+
+def opinion_words(namer: Inventor, invented: int) -> dict[tuple[str, int, str], list[tuple[int, str]]]:
+    """Opinion words with their values, by list, side (1, 0, -1), and topic (told, made, or empty for the film itself); see reviews.yaml."""
+    found: dict[tuple[str, int, str], list[tuple[int, str]]] = defaultdict(list)
+    for (kind, rows), topic in product(REVIEWS["values"].items(), ("told", "made", "")):
+        for value, words in rows.items():
+            listed = words if isinstance(words, str) else words[topic]
+            found[kind, (value > 0) - (value < 0), topic] += [(value, word) for word in listed.split()]
+    turning, fixed = ([pair for pair in product((1, 0, -1), repeat=2) if len({*pair}) == n] for n in (2, 1))
+    for i, (told, made) in enumerate([*(turning * invented)[: 4 * invented], *fixed * 2]):  # six have one side
+        word, size = namer.stem(namer.one_of(REVIEWS["suffixes"])), 4 if i // 6 % 2 else 2
+        for topic, side in (("told", told), ("made", made), ("", told))[: 2 + (told == made)]:
+            found["invented", side, topic].append((side * size, word))
+    return found

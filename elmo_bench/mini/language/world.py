@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from elmo_bench.mini.language.lexicon import THINGS, WORDS, Chance, Lexicon, Noun, Ranked, Slot, Verb
-from elmo_bench.mini.opinions import opinion_words
+from elmo_bench.mini.language.lexicon import THINGS, WORDS, Chance, Lexicon, Noun, Ranked, Slot, Verb, opinion_words
 
 TYPES = {"person": "PER", "place": "LOC", "org": "ORG", "work": "MISC"}
 CLASSES = ("person", "person", "place", "org", "work")  # whose a name is: people have as many as two others
