@@ -189,7 +189,7 @@ def test_no_sentence_is_in_two_splits(seed):
 def test_only_plain_text_has_evidence_and_without_it_has_no_review_of_dev_and_test(seed):
     opinions = World(seed, SMALL["names"], SMALL["invented"]).opinions
     known, made = (
-        "|".join({leaf.word for (of, *_), row in opinions.items() if of == kind for leaf in row} or {"-"})
+        "|".join({word for (of, *_), row in opinions.items() if of == kind for _, word in row} or {"-"})
         for kind in ("known", "invented")
     )
     remarks = "|".join(remark for row in REVIEWS["remarks"].values() for remark in row.split("; "))
@@ -204,8 +204,8 @@ def test_only_plain_text_has_evidence_and_without_it_has_no_review_of_dev_and_te
 def test_the_topic_decides_the_side_of_most_invented_adjectives():
     sides: dict[str, dict[str, int]] = {}
     for (kind, side, topic), row in World(1, 300, 12).opinions.items():
-        for leaf in row if kind == "invented" else ():
-            sides.setdefault(leaf.word, {})[topic] = side
+        for _, word in row if kind == "invented" else ():
+            sides.setdefault(word, {})[topic] = side
     turning = Counter((each["told"], each["made"]) for each in sides.values() if each["told"] != each["made"])
     assert turning == dict.fromkeys(((1, -1), (-1, 1), (1, 0), (0, 1), (-1, 0), (0, -1)), 8)
     assert sum("" in each for each in sides.values()) == len(sides) - 48 == 6

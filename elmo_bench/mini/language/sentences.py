@@ -75,7 +75,7 @@ class SentenceWriter(Clauses):
             label, _, drawn = key.rpartition(" of ")
             if label == "SUBORDINATE":
                 word, label = self.one_of(list(GRAMMAR["subordinators"].items()))
-                value = [word, *value]
+                return phrase(word, self._expand(value)).marked(self._events[drawn], label)
             if label:
                 return self._expand(value).marked(drawn, label)
             self._events[drawn] = self._event(value)
