@@ -341,7 +341,7 @@ def english_forms() -> set[str]:
 
 
 def opinion_words(namer: Inventor, invented: int) -> dict[tuple[str, int, str], list[tuple[int, str]]]:
-    """Opinion words with values, by list, side (1, 0, -1), and topic (told, made, or empty for the film); see reviews.yaml."""
+    """Opinion words with values, by list, side (1, 0, -1) and topic (told, made, empty: the film)."""
     found: dict[tuple[str, int, str], list[tuple[int, str]]] = defaultdict(list)
     for (kind, rows), topic in product(REVIEWS["values"].items(), ("told", "made", "")):
         for value, words in rows.items():
