@@ -15,13 +15,13 @@ from elmo_bench.system import places
 from tests.records.test_records import fake, save
 
 pytestmark = pytest.mark.slow
-FIGURE_2 = {"figure2.mini.coref.svg", "figure2.mini.coref.pdf"}
+FIGURE_2 = {"figure2.mini.snli.svg", "figure2.mini.snli.pdf"}
 
 
 def test_runs_are_one_tidy_table_and_every_table_is_latex_and_markdown(tmp_path, call):
-    """The reference runs of a task, and all studies."""
+    """The reference runs of two tasks, and all studies."""
     root, paper = tmp_path / "results", tmp_path / "paper"
-    for part in ("runs/mini/coref", "analysis"):
+    for part in ("runs/mini/coref", "runs/mini/snli", "analysis"):
         shutil.copytree(places.RECORDED / part, root / part)
     status, out, err = call(Export, f"output={paper}", f"results_root={root}")
     assert status == 0, err
@@ -35,7 +35,7 @@ def test_runs_are_one_tidy_table_and_every_table_is_latex_and_markdown(tmp_path,
     assert len(tables) > 20
     assert all("\\toprule" in path.read_text() for path in tables if path.suffix == ".tex")
     assert {path.name for path in (paper / "figures").iterdir()} == FIGURE_2
-    status, out, err = call(Sweep, "+sweep=figure2", "task=coref", "run=false", f"results_root={root}")
+    status, out, err = call(Sweep, "+sweep=figure2", "task=snli", "run=false", f"results_root={root}")
     assert status == 0, err
     written = {line.partition(f"written: {root}/figures/")[2] for line in out.splitlines()} - {""}
     assert written == FIGURE_2
