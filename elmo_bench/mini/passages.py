@@ -23,12 +23,11 @@ from elmo_bench.mini.language.clauses import (
     sentence,
     verb,
 )
-from elmo_bench.mini.language.lexicon import GRAMMAR
+from elmo_bench.mini.language.lexicon import GRAMMAR, Frame
 from elmo_bench.mini.language.world import TYPES, Event, Participant, Style
 
-Asked = tuple[
-    Sentence, list[dict[str, Any]]
-]  # a question, and its answers as in SQuAD's files, the shortest complete one first
+# A question, and its answers as in SQuAD's files, the shortest complete one first.
+Asked = tuple[Sentence, list[dict[str, Any]]]
 
 
 class Passage(NamedTuple):
@@ -67,7 +66,7 @@ class Passages(Clauses):
         context = spaced(form for each in told for form in each.forms)
         return Passage("_".join(topic.name), context, questions, told + [question for question, _ in questions])
 
-    def _happening(self, frame: Any, subject: Participant | None) -> Event:
+    def _happening(self, frame: Frame, subject: Participant | None) -> Event:
         """An event with a time and often a place."""
         event = self.event(frame, subject).having("ARGM-TMP", self.time())
         if "ARGM-LOC" not in event.roles and not frame.placed and self.happens(0.4):

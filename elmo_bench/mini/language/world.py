@@ -140,11 +140,6 @@ class Event:
         return Event(self.verb, {**self.roles, role: filler})
 
     @property
-    def facts(self) -> dict[str, tuple[Any, ...]]:
-        """What identifies who or what has each role."""
-        return {role: filler.parts for role, filler in self.roles.items()}
-
-    @property
     def grammatical(self) -> tuple[Slot, Participant]:
         """The slot and the participant of the grammatical subject."""
         slot = self.frame.slots[self.style.passive]
