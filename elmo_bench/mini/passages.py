@@ -7,6 +7,7 @@ Or it asks for the only name of a kind, which not the name shows but what is sai
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -23,8 +24,8 @@ from elmo_bench.mini.language.clauses import (
     sentence,
     verb,
 )
-from elmo_bench.mini.language.lexicon import GRAMMAR, Frame
-from elmo_bench.mini.language.world import TYPES, Event, Participant, Style
+from elmo_bench.mini.language.lexicon import GRAMMAR, Chance, Frame
+from elmo_bench.mini.language.world import TYPES, Event, Participant, Style, World
 
 # A question, and its answers as in SQuAD's files, the shortest complete one first.
 Asked = tuple[Sentence, list[dict[str, Any]]]
@@ -42,13 +43,19 @@ class Passage(NamedTuple):
 class Passages(Clauses):
     """Draws passages."""
 
+    def __init__(self, chance: Chance, world: World):
+        super().__init__(chance, world)
+        verbs = self.lexicon.verbs
+        uses = Counter(verb.lemma for listed in verbs.values() for verb in listed.items)
+        self._frames = [self.lexicon.frames[name] for name in GRAMMAR["frames"]["asked"].split()]
+        self._asking = {name: [v for v in listed.items if uses[v.lemma] == 1][:12] for name, listed in verbs.items()}
+
     def draw(self) -> Passage:
         topic = self.world.entities[self.weighted(GRAMMAR["topics"])].draw(self)
-        frames = [self.lexicon.frames[name] for name in GRAMMAR["frames"]["asked"].split()]
         events: list[Event] = []
         number = self.one_of((3, 4))
         while len(events) < number:
-            frame = self.one_of(events).frame if events and self.happens(0.3) else self.one_of(frames)
+            frame = self.one_of(events).frame if events and self.happens(0.3) else self.one_of(self._frames)
             mine = topic.fits(frame.subject.classes) and self.happens(0.7)
             event = self._happening(frame, topic if mine else None)
             if all(event.frame != known.frame or event.subject.parts != known.subject.parts for known in events):
@@ -62,7 +69,7 @@ class Passages(Clauses):
         for i, event in enumerate(events):
             if asked := self._askable(event, told[i], events):
                 spans = {span.type: (span.start, span.end) for span in told[i].spans[event]}
-                questions.append((self._question(event, asked, events), _answers(*spans[asked], told, i)))
+                questions.append((self._question(event, asked), _answers(*spans[asked], told, i)))
         context = spaced(form for each in told for form in each.forms)
         return Passage("_".join(topic.name), context, questions, told + [question for question, _ in questions])
 
@@ -99,24 +106,26 @@ class Passages(Clauses):
         clear = [
             label for label, words in spans.items() if label in event.roles and "PRP" not in {w.tag for w in words}
         ]
-        subject = event.frame.subject.label
-        alone = sum(other.frame == event.frame for other in events) == 1  # else the subject has to be named
-        return next((label for label in self.shuffled(clear) if alone or label != subject), "")
-
-    def _question(self, event: Event, asked: str, events: list[Event]) -> Sentence:
-        """Who mended the tool ? What was mended by Tarvel ? Who did Tarvel give the tool to ? Where ... ? When ... ?"""
-        taken = {
-            each.lemma
-            for other in events
-            for each in self.lexicon.verbs[other.frame.name].items
-            if other.frame != event.frame
+        alike = [other.roles for other in events if other is not event and other.frame == event.frame]
+        said = {
+            asked: [slot.label for slot in event.frame.slots if slot.label in event.roles and slot.label != asked]
+            for asked in clear
         }
-        verbs = [
-            each for each in self.lexicon.verbs[event.frame.name].items if each.lemma not in {event.verb.lemma, *taken}
-        ]
+        return next(
+            (
+                asked
+                for asked in self.shuffled(clear)
+                if all(any(_differ(event.roles[role], other.get(role)) for role in said[asked]) for other in alike)
+            ),
+            "",
+        )
+
+    def _question(self, event: Event, asked: str) -> Sentence:
+        """Who mended the tool ? What was mended by Tarvel ? Who did Tarvel give the tool to ? Where ... ? When ... ?"""
+        verbs = [verb for verb in self._asking[event.frame.name] if verb.lemma != event.verb.lemma]
         left = {asked} | {label for label in GRAMMAR["asked"] if self.happens(0.7)}
         roles = {role: self._vaguer(part) for role, part in event.roles.items() if role == asked or role not in left}
-        event = Event(self.one_of(verbs[:12]), roles)
+        event = Event(self.one_of(verbs), roles)
         turned = event.frame.object is not None and self.happens(0.5 if asked == "ARG1" else 0.2)
         event.style = Style(passive=turned and asked != event.frame.subject.label)
         kept = [(role, part) for role, part in self.complements(event) if role not in left]
@@ -136,6 +145,15 @@ class Passages(Clauses):
         if not isinstance(part, Participant) or part.name or part.noun.group not in self.lexicon.hypernyms:
             return part
         return replace(part, noun=self.lexicon.hypernyms[part.noun.group], adjectives=())
+
+
+def _differ(one: Participant, other: Participant | None) -> bool:
+    """Whether a question that mentions one of them, by name or by hypernym, cannot mean the other."""
+    if other is None or one.noun.cls != other.noun.cls:
+        return other is not None
+    if one.names or other.names:  # somebody with a name may be a worker
+        return () not in (one.names, other.names) and one.parts != other.parts
+    return one.noun.group != other.noun.group
 
 
 def _answers(start: int, end: int, told: list[Sentence], i: int) -> list[dict[str, Any]]:

@@ -122,7 +122,7 @@ def forms(word: str) -> set[str]:
 
 def modifiers(cls: str) -> list[str]:
     """The groups of adjectives that nouns of a class take."""
-    groups: str = WORDS["modifiers"]["thing" if cls in THINGS else cls]
+    groups: str = WORDS["modifiers"].get(cls, WORDS["modifiers"]["thing"])
     return groups.split()
 
 
@@ -348,7 +348,7 @@ def opinion_words(namer: Inventor, invented: int) -> dict[tuple[str, int, str], 
             listed = words if isinstance(words, str) else words[topic]
             found[kind, (value > 0) - (value < 0), topic] += [(value, word) for word in listed.split()]
     turning, fixed = ([pair for pair in product((1, 0, -1), repeat=2) if len({*pair}) == n] for n in (2, 1))
-    for i, (told, made) in enumerate([*(turning * invented)[: 4 * invented], *fixed * 2]):  # six have one side
+    for i, (told, made) in enumerate([*turning * 2 * invented, *fixed * 2]):
         word, size = namer.stem(namer.one_of(REVIEWS["suffixes"])), 4 if i // 6 % 2 else 2
         for topic, side in (("told", told), ("made", made), ("", told))[: 2 + (told == made)]:
             found["invented", side, topic].append((side * size, word))
