@@ -333,6 +333,40 @@ def said(premise: Event, hypothesis: Event, role: str) -> int:
 
 
 @any_seed
+def test_no_other_event_of_a_paragraph_answers_a_question(seed, monkeypatch):
+    asked, chosen, world = [], Passages._askable, World(seed, 300, 3)
+
+    def askable(self, event, answering, events):
+        asked.append((event, chosen(self, event, answering, events), events))
+        return asked[-1][1]
+
+    monkeypatch.setattr(Passages, "_askable", askable)
+    for i in range(60):
+        Passages(Chance("one answer", seed, i), world).draw()
+    alike = 0
+    for event, role, events in asked:
+        stated = [slot.label for slot in event.frame.slots if slot.label != role and slot.label in event.roles]
+        for other in events:
+            if role and other is not event and other.frame == event.frame:
+                alike += 1
+                fitting = [other.roles.get(label) for label in stated]
+                assert not all(map(may_be, (event.roles[label] for label in stated), fitting)), (
+                    event.roles,
+                    other.roles,
+                )
+    assert alike > 5
+
+
+def may_be(said: Participant, other: Participant | None) -> bool:
+    """Whether the words of a question, a name or a hypernym, fit another participant, as far as a reader knows."""
+    if other is None:
+        return True
+    if said.names:
+        return said.parts == other.parts
+    return said.noun.group == other.noun.group or bool(other.names and said.noun.cls == other.noun.cls)
+
+
+@any_seed
 def test_the_other_tasks_are_as_a_reader_would_have_them(seed):
     world = World(seed, 300, 3)
     for i in range(40):
