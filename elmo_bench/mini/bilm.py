@@ -46,27 +46,38 @@ class MiniBilm:
         """conf/pretrain/mini.yaml with the seed of the block; the text is that of the scale."""
         return {"version": VERSION, **self._recipe()}
 
-    def _recipe(self) -> dict[str, Any]:
-        plain: Any = OmegaConf.to_container(_page(places.CONF, self.folder, self.seed).recipe, resolve=True)
-        return plain
+    def _recipe(self) -> Any:
+        return OmegaConf.to_container(_page(places.CONF, self.folder, self.seed).recipe, resolve=True)
 
     def make(self) -> Path:
         """The folder of the biLM."""
         from elmo_bench.bilm.card import CARD, FILES, is_private  # imports torch, which a recorded run does not need
 
         output, work = (self.folder / composing.seeded(name, self.seed) for name in ("bilm", "pretrain"))
-        recipe = self._recipe()
-        if is_private(output) and _trained(output, recipe, self.folder):
+        if is_private(output) and self._is_trained(output):
             return output
         with held(work, "biLM: being trained once for both runs", wait=True):
-            if is_private(output) and _trained(output, recipe, self.folder):
+            if is_private(output) and self._is_trained(output):
                 return output
-            if _trained(self.brought, recipe, self.folder):
+            if self._is_trained(self.brought):
                 for name in (*FILES, CARD):  # a folder without a card is not trained
                     write_bytes(output / name, (self.brought / name).read_bytes())
             else:
                 self._train(work, output)
         return output
+
+    def _is_trained(self, bilm: Path) -> bool:
+        """Whether there is a whole biLM whose card names this recipe and this text."""
+        from elmo_bench.bilm.card import check_folder, read_card
+
+        try:
+            card = read_card(bilm)
+            check_folder(bilm)
+            check_digests(self.folder, card["sha256"], "train the biLM")
+        except (KeyError, UserError):
+            return False
+        named = card.get("recipe")
+        return isinstance(named, dict) and self._recipe().items() <= named.items()
 
     def _train(self, work: Path, output: Path) -> None:
         import torch
@@ -87,17 +98,3 @@ class MiniBilm:
 def _page(conf: Path, folder: Path, seed: int) -> DictConfig:
     """conf/pretrain/mini.yaml with this text and seed; composed once for all runs of a sweep."""
     return composing.compose(["pretrain=mini", f"root={folder}", f"recipe.seed={seed}"], "pretrain")
-
-
-def _trained(bilm: Path, recipe: dict[str, Any], text: Path) -> bool:
-    """Whether there is a whole biLM whose card names this recipe and the text in that folder."""
-    from elmo_bench.bilm.card import check_folder, read_card
-
-    try:
-        card = read_card(bilm)
-        check_folder(bilm)
-        check_digests(text, card["sha256"], "train the biLM")
-    except (KeyError, UserError):
-        return False
-    named = card.get("recipe")
-    return isinstance(named, dict) and recipe.items() <= named.items()

@@ -149,17 +149,17 @@ class SentenceWriter(Clauses):
 
     # A general statement, which is in no task's data.
 
-    def general(self) -> Sentence:
+    def general(self) -> list[Sentence]:
         """A baker is a worker. Munching is a kind of eating."""
         lexicon = self.lexicon
         if self.happens(0.3):
             verbs = lexicon.verbs[self.one_of(lexicon.actions).name]
             drawn = verbs.draw(self), verbs.items[0]
             doing, kind = (Word(inflected(each.lemma, "VBG"), "VBG") for each in drawn)
-            return sentence(doing, "is a kind of", kind)
+            return [sentence(doing, "is a kind of", kind)]
         noun = self.one_of(list(lexicon.hypernyms.values()))
         special = lexicon.nouns[noun.group].draw(self)
-        return sentence(description(Participant(special)), "is", description(Participant(noun)))
+        return [sentence(description(Participant(special)), "is", description(Participant(noun)))]
 
 
 class Stories(SentenceWriter):
