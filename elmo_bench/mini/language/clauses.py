@@ -12,24 +12,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from copy import copy
-from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
 
-from elmo_bench.mini.language.lexicon import (
-    GRAMMAR,
-    PREPOSITIONS,
-    TAGS,
-    THINGS,
-    WORDS,
-    Chance,
-    Frame,
-    Noun,
-    Slot,
-    article,
-    capitalised,
-    inflected,
-    modifiers,
+from elmo_bench.mini.language.lexicon import (  # isort: skip
+    GRAMMAR, PREPOSITIONS, TAGS, THINGS, WORDS, Chance, Frame, Noun, Slot, article, capitalised, inflected, modifiers,
 )  # fmt: skip
 from elmo_bench.mini.language.world import GENDERS, INDEFINITE, TYPES, Event, Participant, World
 from elmo_bench.text.tags import Span
@@ -47,12 +34,7 @@ class Word(NamedTuple):
 
 
 class Phrase(NamedTuple):
-    """Words and phrases.
-
-    Attributes:
-        parts: in order.
-        marks: (layer, label) of the whole: (ENTITY, type), (MENTION, participant) or (event, role).
-    """
+    """Words and phrases, and (layer, label) of the whole: (ENTITY, type), (MENTION, participant) or (event, role)."""
 
     parts: tuple[Word | Phrase, ...]
     marks: tuple[tuple[Any, Any], ...] = ()
@@ -62,18 +44,13 @@ class Phrase(NamedTuple):
 
 
 Part = Word | Phrase
-COMMA = Word(",", ",")
-CLOSING = Word(",", "closing")  # a comma that ends an insertion; omitted before another punctuation mark
+CLOSING = Word(",", ",")  # this very comma ends an insertion; it is omitted before another punctuation mark
 
 
 def phrase(*parts: Part | str) -> Phrase:
     """Makes a phrase; a string is any number of function words, with the tags in `TAGS`."""
-    return Phrase(tuple(chain(*(_function_words(part) if isinstance(part, str) else (part,) for part in parts))))
-
-
-@cache
-def _function_words(text: str) -> tuple[Word, ...]:
-    return tuple(Word(word, TAGS[word]) for word in text.split())
+    words = ([Word(word, TAGS[word]) for word in part.split()] if isinstance(part, str) else [part] for part in parts)
+    return Phrase(tuple(chain(*words)))
 
 
 class Sentence(NamedTuple):
@@ -98,26 +75,22 @@ def sentence(*parts: Part | str, end: str = ".", events: Mapping[Any, Any] | Non
     """
     words: list[Word] = []
     spans: dict[Any, list[Span]] = defaultdict(list)
-    closing = False
 
-    def add(part: Part) -> int | None:
-        """Adds the words of a part; returns the place of the first one."""
-        nonlocal closing
-        if part is CLOSING:
-            closing = True
-            return None
+    def is_closed() -> bool:
+        return bool(words) and words[-1] is CLOSING
+
+    def add(part: Part) -> None:
         if isinstance(part, Word):
-            if closing and part.form not in (",", ".", "?"):
-                words.append(COMMA)
-            closing = False
+            if is_closed() and part.form in (",", ".", "?"):
+                words.pop()
             words.append(part)
-            return len(words) - 1
-        starts = [start for start in map(add, part.parts) if start is not None]
-        if not starts:
-            return None
-        for layer, label in part.marks:
-            spans[(events or {}).get(layer, layer)].append(Span(label, starts[0], len(words)))
-        return starts[0]
+            return
+        start = len(words)
+        for each in part.parts:
+            add(each)
+        if (end := len(words) - is_closed()) > start:
+            for layer, label in part.marks:
+                spans[(events or {}).get(layer, layer)].append(Span(label, start, end))
 
     add(phrase(*parts, end))
     for i, word in enumerate(words):
@@ -178,26 +151,14 @@ def _apposed(entity: Participant, named: Phrase) -> Phrase:
 
 
 class Voice(Chance):
-    """Every sentence stands alone.
-
-    Args:
-        chance: the stream to draw from.
-        naming: how often an entity is named in which way: a row of the table.
-        definite: how often a description begins with "the".
-    """
+    """Every sentence stands alone: `naming` is a row of the table, `definite` how often a description has "the"."""
 
     def __init__(self, chance: Chance, naming: str = "plain", definite: float = 0.0):
         super().__init__(chance)
         self.ways, self.definite = GRAMMAR["naming"][naming], definite
 
     def refer(self, filler: Participant, case: str = "object", classes: Sequence[str] = ()) -> Phrase:
-        """A mention of the filler.
-
-        Args:
-            filler: the participant.
-            case: subject, object or possessive.
-            classes: what its place in the sentence is for; empty if anything goes.
-        """
+        """A mention as subject, object or possessive, in a place for these classes, or for all of them."""
         return self.wording(filler, case, classes).marked(MENTION, filler)
 
     def wording(self, filler: Participant, case: str = "object", classes: Sequence[str] = ()) -> Phrase:
@@ -226,13 +187,8 @@ class Discourse(Voice):
     A pronoun stands for the only participant of the sentence before that has its gender and that the verb allows in
     this place ("The firm sold a cart. It rusted."), or for the subject of that sentence; later in its own sentence, it
     stands for the only one of its gender. "The baker" stands for a named person only after "the baker Tarvel" or the
-    like, and only if no other baker is there. `after` must be called before each sentence.
-
-    Args:
-        chance: the stream to draw from.
-
-    Attributes:
-        clear: whether a reader knows, so far in this sentence, who is meant.
+    like, and only if no other baker is there. `after` must be called before each sentence. `clear` is whether a reader
+    knows, so far in this sentence, who is meant.
     """
 
     def __init__(self, chance: Chance):
@@ -260,7 +216,7 @@ class Discourse(Voice):
         self._known.setdefault(filler, False)
         if filler.name:
             return self._called(filler, case, known)
-        if filler.owner is not None:
+        if filler.owner:
             return self._owned(filler, self.refer(filler.owner, "possessive"))
         return description(filler, "the" if known else "a")
 
@@ -280,14 +236,11 @@ class Discourse(Voice):
             return any(other.short == filler.short for other in others)
         if not known and not filler.owner:
             return False
-        return any(
-            self._known[other] and not filler.adjectives and not filler.owner
-            if other.name
-            else (other.owner, not other.number) == (filler.owner, not filler.number)
-            and {*filler.adjectives} <= {*other.adjectives}
-            for other in others
-            if other.noun.form == filler.noun.form
-        )
+        noun, told = filler.noun.form, {*filler.adjectives}
+        alike = [other for other in others if other.noun.form == noun and told <= {*other.adjectives}]
+        if not filler.owner and any(self._known[other] for other in alike):
+            return True
+        return (filler.owner, not filler.number) in {(each.owner, not each.number) for each in alike if not each.name}
 
     def _called(self, entity: Participant, case: str, known: bool) -> Phrase:
         """The name, perhaps introduced; later perhaps the noun that it was introduced with."""
@@ -309,12 +262,8 @@ def as_subject(named: Phrase, event: Event) -> Phrase:
 
 
 def verb(event: Event, inverted: bool = False, asked: bool = False) -> Phrase:
-    """The first auxiliary, which may be empty, and the rest of the verb.
-
-    Args:
-        event: with its style.
-        inverted: for a question that puts the auxiliary before the subject, so that there must be one.
-        asked: for a question for the subject, which is singular.
+    """The first auxiliary, which may be empty, and the rest of the verb. A question may put the auxiliary before the
+    subject (inverted), so that there must be one, or ask for the subject (asked), which is singular.
     """
     tense, passive, negated, _ = event.style
     table = GRAMMAR["verbs"].get(tense, GRAMMAR["verbs"]["modal"])
@@ -335,10 +284,7 @@ def verb(event: Event, inverted: bool = False, asked: bool = False) -> Phrase:
 class Clauses(Chance):
     """Draws events, in which every slot has a participant of a class that the verb allows, and puts them into clauses.
 
-    Args:
-        chance: the stream of draws.
-        world: of the seed.
-        voice: decides how to refer to participants; by default, every sentence stands alone.
+    The voice decides how to refer to participants; by default, every sentence stands alone.
     """
 
     def __init__(self, chance: Chance, world: World, voice: Voice | None = None):
@@ -405,10 +351,8 @@ class Clauses(Chance):
         parts: list[Word | str] = []
         for part in reversed(self.weighted(GRAMMAR["times"]).split()):  # the month before its day
             tag, *drawn = GRAMMAR["dates"].get(part, [""])
-            if len(drawn) == 2:
-                part = str(self.one_of(range(*drawn)))
-            elif drawn:
-                part = self.one_of(WORDS[drawn[0]])
+            if drawn:
+                part = str(self.one_of(range(*drawn) if len(drawn) == 2 else WORDS[drawn[0]]))
             parts.insert(0, Word(part, tag) if tag else part)
         return phrase(*parts)
 

@@ -32,11 +32,7 @@ T = TypeVar("T")
 
 
 class Chance:
-    """A stream of draws named by its key; streams of different keys are independent.
-
-    Args:
-        key: words and numbers, or another chance: whatever is made of that draws from the same stream.
-    """
+    """A stream of draws named by its key, words and numbers; or another chance, to draw from the same stream."""
 
     def __init__(self, *key: object):
         if isinstance(key[0], Chance):
@@ -85,10 +81,9 @@ class Ranked(Generic[T]):
 # Tables and inflection.
 
 
-def table(name: str) -> dict[str, Any]:
+def table(name: str) -> Any:
     """The tables of a file in this folder. A string is a list of words: use `str.split`."""
-    content: Any = OmegaConf.to_container(yaml_text.read(Path(__file__).with_name(f"{name}.yaml")))
-    return content
+    return OmegaConf.to_container(yaml_text.read(Path(__file__).with_name(f"{name}.yaml")))
 
 
 WORDS, GRAMMAR, REVIEWS = map(table, ("words", "grammar", "reviews"))
@@ -97,6 +92,7 @@ TAGS = {word: tag for tag, words in WORDS["tags"].items() for word in words.spli
 THINGS = tuple(WORDS["things"].split())
 TANGIBLE = ("person", "animal", *THINGS)  # classes of what a scene shows
 SYLLABLES = {kind: parts.split() for kind, parts in WORDS["syllables"].items()}
+AVOIDED = re.compile("|".join(SYLLABLES["avoided"]))
 
 
 @cache
@@ -122,8 +118,7 @@ def forms(word: str) -> set[str]:
 
 def modifiers(cls: str) -> list[str]:
     """The groups of adjectives that nouns of a class take."""
-    groups: str = WORDS["modifiers"]["thing" if cls in THINGS else cls]
-    return groups.split()
+    return WORDS["modifiers"]["thing" if cls in THINGS else cls].split()
 
 
 def article(following: str) -> str:
@@ -138,39 +133,35 @@ def capitalised(text: str) -> str:
 
 class Inventor(Chance):
     """Makes words out of syllables (the table `syllables`), all of them different. Neither they nor their other forms
-    are in `taken` or offensive.
-
-    Args:
-        chance: the stream to draw from.
-        taken: words that are not made.
+    are English or offensive.
     """
 
-    def __init__(self, chance: Chance, taken: set[str]):
-        super().__init__(chance)
-        self._taken = set(taken)
-        self.made: list[str] = []  # in the order in which they were made, in lower case
+    def __init__(self, *key: object):
+        super().__init__(*key)
+        self.english, self.made = english_forms(), list[str]()  # in lower case
+        self._taken = set(self.english)
 
     def stem(self, suffix: str = "") -> str:
         """A lower-case stem of one or two syllables, with the suffix if any: drask, vemp, stallen, gundous."""
         ending = "stem_ends" if self.happens(0.6) else "middles e liquids"
         return self._new(f"onsets vowels {ending}", suffix)
 
+    def stems(self, n: int) -> list[str]:
+        return [self.stem() for _ in range(n)]
+
     def name(self) -> str:
         """A capitalised name of two or three syllables: Tarvel, Skanedo."""
         return self._new("onsets vowels" + " middles vowels" * (1 if self.happens(0.7) else 2)).capitalize()
 
-    def _new(self, pattern: str, suffix: str | None = None) -> str:
+    def _new(self, kinds: str, suffix: str | None = None) -> str:
         """A word of parts of these kinds; a name, without suffix, may have an ending."""
         while True:
-            parts = re.sub(r"\w\w+", lambda kind: self.one_of(SYLLABLES[kind[0]]), pattern)
-            stem = parts.replace(" ", "")
+            stem = "".join(self.one_of(SYLLABLES[kind]) if kind in SYLLABLES else kind for kind in kinds.split())
             if suffix is None and not self.happens(0.3):
                 stem += self.one_of(SYLLABLES["name_ends"])
             made = stem + (suffix or "")
-            if len(stem) > 3 and not any(
-                form in self._taken or any(part in form for part in SYLLABLES["avoided"])
-                for form in {stem, *forms(made)}
-            ):
+            found = {stem, *forms(made)}
+            if len(stem) > 3 and not found & self._taken and not AVOIDED.search(" ".join(found)):
                 self._taken |= {stem, made}
                 self.made.append(made)
                 return made
@@ -243,34 +234,29 @@ GENDER = {word: gender for gender in ("female", "male") for word in WORDS[gender
 CLASS = {group: cls for cls, groups in WORDS["nouns"].items() for group in groups}
 
 
-class Lexicon(Chance):
-    """All words of a seed, but those of opinions.
+class Lexicon(Inventor):
+    """All words of a seed, but those of opinions; makes names that are not among them.
 
-    Args:
-        seed: of the data set.
-        invented: how many invented verbs a frame and invented nouns a group get; half as many relation nouns.
+    A frame gets so many invented verbs and a group so many invented nouns; relations get half as many.
 
     Attributes:
         nouns: by class and by group.
         hypernyms: the noun that names a group, by group.
-        frames: by name, without those whose object is a clause.
-        actions: the frames of actions.
+        frames: by name, without those whose object is a clause; `actions` are those of actions.
         verbs: by frame.
         relations: nouns for what an owner of a class can have: relations[owner class][class].
         adjectives: by group of mutually exclusive adjectives.
-        namer: makes names that are not words of the lexicon.
     """
 
     def __init__(self, seed: int, invented: int):
         super().__init__("lexicon", seed)
-        self._invented, self._english = invented, english_forms()
-        self.namer = Inventor(self, self._english)
+        self._invented = invented
         lemmas = {frame: self._with_invented(verbs) for frame, verbs in FRAMES.items() if "c" not in frame.marks}
         self.frames = {frame.name: frame for frame in lemmas}
         self.actions = [frame for frame in lemmas if "*" in frame.marks]
-        marked = {mark: [words for frame, words in lemmas.items() if mark in frame.marks] for mark in "+-"}
+        agents, changed = ([words for frame, words in lemmas.items() if mark in frame.marks] for mark in "+-")
         # a person drasks (ARG0), and so does a cart (ARG1)
-        shared = set().union(*(self._share(words, marked["-"], invented // 2) for words in marked["+"]))
+        shared = set().union(*(self._share(words, changed, invented // 2) for words in agents))
         groups = {group: self._with_invented(WORDS["nouns"][cls][group]) for group, cls in CLASS.items()}
         for group, words in groups.items():  # half of its invented nouns are in a group of another class too
             alike = [other for other in CLASS if (CLASS[other] in TANGIBLE) == (CLASS[group] in TANGIBLE)]
@@ -282,13 +268,13 @@ class Lexicon(Chance):
         self.hypernyms = {group: Noun(group, cls, group) for group, cls in CLASS.items()}
         rows = {group: [self._noun(word, CLASS[group], group) for word in words] for group, words in groups.items()}
         self._uses = Counter((noun.form, noun.cls) for noun in chain(*rows.values()))
+        self.nouns = {group: Ranked(row, flat=12) for group, row in rows.items()}
         for cls, names in WORDS["nouns"].items():  # the groups of a class one after another by rank
             mixed = chain(*zip_longest(*(rows[group] for group in names)))
-            rows = {cls: [noun for noun in mixed if noun], **rows}
-        self.nouns = {name: Ranked(row, flat=12) for name, row in rows.items()}
+            self.nouns[cls] = Ranked(filter(None, mixed), flat=12)
         self.relations = {
             owner: {
-                cls: Ranked(self._noun(form, cls, "relation") for form in words.split() + self._stems(invented // 2))
+                cls: Ranked(self._noun(form, cls, "relation") for form in words.split() + self.stems(invented // 2))
                 for cls, words in by_class.items()
             }
             for owner, by_class in WORDS["relations"].items()
@@ -309,14 +295,11 @@ class Lexicon(Chance):
     def _with_invented(self, words: str) -> list[str]:
         """The first four words stay in front; the rest and the invented ones are mixed."""
         known = words.split()
-        return known[:4] + self.shuffled(known[4:] + self._stems(self._invented))
-
-    def _stems(self, n: int) -> list[str]:
-        return [self.namer.stem() for _ in range(n)]
+        return known[:4] + self.shuffled(known[4:] + self.stems(self._invented))
 
     def _share(self, words: list[str], takers: list[list[str]], n: int) -> set[str]:
         """Adds some of the invented words to other lists; returns them."""
-        chosen = self.shuffled(word for word in words if word not in self._english)[:n]
+        chosen = self.shuffled(word for word in words if word not in self.english)[:n]
         for word in chosen:
             if word not in (taker := self.one_of(takers)):
                 taker.insert(self.one_of(range(4, min(len(taker), 12) + 1)), word)
@@ -340,7 +323,7 @@ def english_forms() -> set[str]:
     return {word.lower() for word in words}
 
 
-def opinion_words(namer: Inventor, invented: int) -> dict[tuple[str, int, str], list[tuple[int, str]]]:
+def opinion_words(inventor: Inventor, invented: int) -> dict[tuple[str, int, str], list[tuple[int, str]]]:
     """Opinion words with values, by list, side (1, 0, -1) and topic (told, made, empty: the film)."""
     found: dict[tuple[str, int, str], list[tuple[int, str]]] = defaultdict(list)
     for (kind, rows), topic in product(REVIEWS["values"].items(), ("told", "made", "")):
@@ -349,7 +332,7 @@ def opinion_words(namer: Inventor, invented: int) -> dict[tuple[str, int, str], 
             found[kind, (value > 0) - (value < 0), topic] += [(value, word) for word in listed.split()]
     turning, fixed = ([pair for pair in product((1, 0, -1), repeat=2) if len({*pair}) == n] for n in (2, 1))
     for i, (told, made) in enumerate([*(turning * invented)[: 4 * invented], *fixed * 2]):  # six have one side
-        word, size = namer.stem(namer.one_of(REVIEWS["suffixes"])), 4 if i // 6 % 2 else 2
+        word, size = inventor.stem(inventor.one_of(REVIEWS["suffixes"])), 4 if i // 6 % 2 else 2
         for topic, side in (("told", told), ("made", made), ("", told))[: 2 + (told == made)]:
             found["invented", side, topic].append((side * size, word))
     return found
