@@ -28,8 +28,7 @@ class MiniBilm:
 
     It is copied from `models_root` if the biLM there has the same recipe and text, and trained otherwise. Training that
     was interrupted resumes from its last checkpoint; of several processes one trains and the others wait. A biLM of
-    another recipe, or with damaged files, is replaced. On one thread, whatever the machine has: for matrices this small
-    it is the fastest, and it leaves the other cores to the baseline.
+    another recipe, or with damaged files, is replaced.
     """
 
     seeded = True
@@ -87,7 +86,7 @@ class MiniBilm:
         of_seed = "" if self.seed == 1 else f" from seed {self.seed}"
         print(f"training a biLM on the generated text{of_seed}, about 10 minutes", flush=True)
         threads, page = torch.get_num_threads(), _page(places.CONF, self.folder, self.seed)
-        torch.set_num_threads(1)
+        torch.set_num_threads(1)  # the fastest for matrices this small; leaves the other cores to the baseline
         try:
             pretrain(make_recipe(page.recipe), self.folder, work, output, page.compile, page.every)
         finally:

@@ -39,7 +39,6 @@ Columns = tuple[dict[int, Sequence[str]], list[list[str]]]  # by their numbers; 
 
 
 def _ner(split: str, items: list[list[Sentence]]) -> str:
-    """Word and IOB2 tag, tab-separated; a blank line after every sentence."""
     tagged = ((each.forms, encode(each.spans[ENTITY], len(each.words), "iob2")) for each in chain(*items))
     return "".join(write_rows([*zip(*columns, strict=True)], "\t") for columns in tagged)
 
@@ -50,7 +49,6 @@ def _srl(split: str, items: list[list[Sentence]]) -> str:
 
 
 def _propositions(sentence: Sentence) -> Columns:
-    """Words, parts of speech, parse bits, predicates' lemmas and rolesets; the columns of their arguments."""
     size = len(sentence.words)
     verbs = [(i, word.event) for i, word in enumerate(sentence.words) if word.event]
     arguments = [write_spans([*sentence.spans[event], Span("V", i, i + 1)], size) for i, event in verbs]
@@ -62,7 +60,6 @@ def _propositions(sentence: Sentence) -> Columns:
 
 
 def _clusters(story: list[Sentence]) -> Iterator[Columns]:
-    """Words, XX as their parts of speech, and clusters of two or more mentions."""
     sizes = Counter(span.type for sentence in story for span in sentence.spans[MENTION])
     ids: dict[str, int] = {}
     for sentence in story:

@@ -9,14 +9,14 @@ C-.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from copy import copy
 from itertools import chain
 from typing import Any, NamedTuple
 
 from elmo_bench.mini.language.lexicon import (  # isort: skip
-    GRAMMAR, PREPOSITIONS, TAGS, THINGS, WORDS, Chance, Frame, Noun, Slot, article, capitalised, inflected, modifiers,
+    GRAMMAR, PREPOSITIONS, TAGS, THINGS, WORDS, Chance, Frame, Noun, Slot, capitalised, inflected, modifiers,
 )  # fmt: skip
 from elmo_bench.mini.language.world import GENDERS, INDEFINITE, TYPES, Event, Participant, World
 from elmo_bench.text.tags import Span
@@ -94,15 +94,12 @@ def sentence(*parts: Part | str, end: str = ".", events: Mapping[Any, Any] | Non
 
     add(phrase(*parts, end))
     for i, word in enumerate(words):
-        if word.form == "a" and word.tag == "DT":
-            words[i] = word._replace(form=article(words[i + 1].form))
+        if word.form == "a" and word.tag == "DT" and re.match("(?!uni)[aeiou]", words[i + 1].form, re.IGNORECASE):
+            words[i] = word._replace(form="an")
     words[0] = words[0]._replace(form=capitalised(words[0].form))
     for found in spans.values():
         found.sort(key=lambda span: (span.start, -span.end))
     return Sentence(tuple(words), spans)
-
-
-# References to participants.
 
 
 def name(entity: Participant, full: bool = True) -> Phrase:
@@ -111,7 +108,7 @@ def name(entity: Participant, full: bool = True) -> Phrase:
     return phrase(*words).marked(ENTITY, TYPES[entity.noun.cls])
 
 
-def _nominal(filler: Participant) -> Phrase:
+def nominal(filler: Participant) -> Phrase:
     """young baker, bakers."""
     noun, tag = filler.noun, "NNS" if filler.number else "NN"
     head = Word(inflected(noun.form, tag), tag, noun.sense)
@@ -121,17 +118,8 @@ def _nominal(filler: Participant) -> Phrase:
 def description(filler: Participant, determiner: str = "a") -> Phrase:
     """a young baker, the baker, three bakers, bakers."""
     if not filler.number or determiner != "a":
-        return phrase(determiner, _nominal(filler))
-    return phrase("" if filler.number == INDEFINITE else Word(filler.number, "CD"), _nominal(filler))
-
-
-def possessive(owner: Phrase, filler: Participant) -> Phrase:
-    """Tarvel 's cart; her cart, if the owner is a pronoun."""
-    return phrase(phrase(owner, "" if _is_pronoun(owner) else "'s"), _nominal(filler))
-
-
-def _is_pronoun(owner: Phrase) -> bool:
-    return getattr(owner.parts[0], "tag", "") == "PRP$"
+        return phrase(determiner, nominal(filler))
+    return phrase("" if filler.number == INDEFINITE else Word(filler.number, "CD"), nominal(filler))
 
 
 def pronoun(filler: Participant, case: str) -> Phrase:
@@ -141,7 +129,7 @@ def pronoun(filler: Participant, case: str) -> Phrase:
 
 def _with_kind(entity: Participant, named: Phrase) -> Phrase:
     """the baker Tarvel, the village of Tarvel."""
-    return phrase("the", _nominal(entity), "of" if entity.noun.cls == "place" else "", named)
+    return phrase("the", nominal(entity), "of" if entity.noun.cls == "place" else "", named)
 
 
 def _apposed(entity: Participant, named: Phrase) -> Phrase:
@@ -175,10 +163,12 @@ class Voice(Chance):
         return introduced(filler, bare) if introduced else bare
 
     def _owned(self, filler: Participant, owner: Phrase) -> Phrase:
-        """Tarvel 's mayor, the mayor of Tarvel."""
-        if _is_pronoun(owner) or self.happens(0.5):
-            return possessive(owner, filler)
-        return phrase("the", _nominal(filler), "of", owner)
+        """her mayor, Tarvel 's mayor, the mayor of Tarvel."""
+        if getattr(owner.parts[0], "tag", "") == "PRP$":
+            return phrase(owner, nominal(filler))
+        if self.happens(0.5):
+            return phrase(owner, "'s", nominal(filler))
+        return phrase("the", nominal(filler), "of", owner)
 
 
 class Discourse(Voice):
@@ -187,33 +177,30 @@ class Discourse(Voice):
     A pronoun stands for the only participant of the sentence before that has its gender and that the verb allows in
     this place ("The firm sold a cart. It rusted."), or for the subject of that sentence; later in its own sentence, it
     stands for the only one of its gender. "The baker" stands for a named person only after "the baker Tarvel" or the
-    like, and only if no other baker is there. `after` must be called before each sentence. `clear` is whether a reader
-    knows, so far in this sentence, who is meant.
+    like, and only if no other baker is there. `after` must be called before each sentence.
     """
 
-    def __init__(self, chance: Chance):
-        super().__init__(chance)
-        self._known: dict[Participant, bool] = {}  # each, and whether the noun of a named one has been used
-        self._before: list[tuple[Participant, str]] = []  # participants of the sentence before, with their cases
-        self._spoken: list[tuple[Participant, str]] = []  # of this sentence
+    _known: Mapping[Participant, bool] = {}  # each, and whether the noun of a named one has been used
+    _before: Sequence[tuple[Participant, str]] = ()  # participants of the sentence before, with their cases
+    _spoken: Sequence[tuple[Participant, str]] = ()  # of this sentence
+    clear = True  # whether a reader knows, so far in this sentence, who is meant
 
     def after(self) -> Discourse:
         """How the next sentence refers to participants; another call is for another next sentence."""
-        following = copy(self)
-        following._known, following._before, following._spoken = dict(self._known), self._spoken or self._before, []
-        following.clear = True
+        following = Discourse(self)
+        following._known, following._before = self._known, self._spoken or self._before
         return following
 
     def wording(self, filler: Participant, case: str = "object", classes: Sequence[str] = ()) -> Phrase:
         same = {other for other, _ in self._spoken if other.pronoun == filler.pronoun}
         again = filler in same
         certain = same <= {filler} and (again or self._antecedent(filler.pronoun, classes) is filler)
-        self._spoken.append((filler, case))
+        self._spoken = (*self._spoken, (filler, case))
         if certain and self.happens(1.0 if again or case == "possessive" else 0.7):
             return pronoun(filler, case)
         known = filler in self._known
         self.clear &= not again and not self._is_vague(filler, known)
-        self._known.setdefault(filler, False)
+        self._known = {filler: False, **self._known}
         if filler.name:
             return self._called(filler, case, known)
         if filler.owner:
@@ -252,7 +239,7 @@ class Discourse(Voice):
         named = name(entity, full=self.happens(0.5))  # a given name tells the gender
         if case == "possessive" or self.happens(0.6):
             return named
-        self._known[entity] = True
+        self._known = {**self._known, entity: True}
         return (_with_kind if self.happens(0.5) else _apposed)(entity, named)
 
 
@@ -291,8 +278,6 @@ class Clauses(Chance):
         super().__init__(chance)
         self.world, self.lexicon, self.voice = world, world.lexicon, voice or Voice(chance)
 
-    # Events.
-
     def event(self, frame: Frame | None = None, subject: Participant | None = None, plain: bool = False) -> Event:
         """An event, with the given frame and subject if any; `plain` leaves out time and place."""
         if frame is None:  # everyday actions are rarer
@@ -321,8 +306,8 @@ class Clauses(Chance):
         general = "thing" if {*THINGS} <= {*classes} else wanted
         if general not in ("person", "thing") or not self.happens(0.3):
             return self.common(wanted)
-        owner = self.one_of(list(self.lexicon.relations))  # the mayor of a place, someone's grave
-        noun = self.lexicon.relations[owner][general].draw(self)
+        owner = self.one_of(list(WORDS["relations"]))  # the mayor of a place, someone's grave
+        noun = self.lexicon.relations[owner, general].draw(self)
         gender = noun.gender or self.one_of(GENDERS)
         return Participant(noun, gender=gender, owner=self.world.entities[owner].draw(self))
 
@@ -355,8 +340,6 @@ class Clauses(Chance):
                 part = str(self.one_of(range(*drawn) if len(drawn) == 2 else WORDS[drawn[0]]))
             parts.insert(0, Word(part, tag) if tag else part)
         return phrase(*parts)
-
-    # Their words.
 
     def clause(self, event: Event) -> Phrase:
         """A full clause."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from elmo_bench.mini.language.clauses import (  # isort: skip
     CLOSING, MENTION, Clauses, Discourse, Phrase, Sentence, Voice, Word,
-    as_subject, description, name, phrase, possessive, pronoun, sentence, verb,
+    as_subject, description, name, nominal, phrase, pronoun, sentence, verb,
 )  # fmt: skip
 from elmo_bench.mini.language.lexicon import BE, GRAMMAR, Chance, Frame, inflected
 from elmo_bench.mini.language.world import TYPES, Event, Participant, Style, World
@@ -29,12 +29,9 @@ class SentenceWriter(Clauses):
 
     def draw(self) -> list[Sentence]:
         """An item of a data set: one sentence."""
-        return [self.sentence()]
-
-    def sentence(self) -> Sentence:
         self._events: dict[Any, Event] = {}  # of the template, by their names
         template = self.weighted(GRAMMAR["constructions"][self.kind])
-        return sentence(self._expand(GRAMMAR["templates"][template]), events=self._events)
+        return [sentence(self._expand(GRAMMAR["templates"][template]), events=self._events)]
 
     def _expand(self, step: Any) -> Phrase:
         """The words of a step of a template, see grammar.yaml."""
@@ -45,13 +42,11 @@ class SentenceWriter(Clauses):
             if isinstance(key, float):
                 return phrase(value if self.happens(key) else "")
             label, _, drawn = key.rpartition(" of ")
-            if label == "SUBORDINATE":
-                word, label = self.one_of(list(GRAMMAR["subordinators"].items()))
-                return phrase(word, self._expand(value)).marked(self._events[drawn], label)
-            if label:
-                return self._expand(value).marked(drawn, label)
-            self._events[drawn] = self._event(value)
-            return phrase()
+            if not label:
+                self._events[drawn] = self._event(value)
+                return phrase()
+            both = self.one_of(list(GRAMMAR["subordinators"].items())) if label == "SUBORDINATE" else ("", label)
+            return phrase(both[0], self._expand(value)).marked(drawn, both[1])
         part, *names = step.split()
         if not names or part.islower():
             return self.being() if step == "BEING" else phrase(CLOSING if step == "CLOSING" else step)
@@ -98,7 +93,7 @@ class SentenceWriter(Clauses):
         if not subject.name or target.name or target.owner:
             return self.clause(event)
         named, owner = self.subject(event), pronoun(subject, "possessive").marked(MENTION, subject)
-        hers = possessive(owner, target).marked(MENTION, target).marked(event, role)
+        hers = phrase(owner, nominal(target)).marked(MENTION, target).marked(event, role)
         return phrase(named, verb(event), hers, event.time.marked(event, "ARGM-TMP") if event.time else "")
 
     def being(self) -> Phrase:
@@ -113,10 +108,8 @@ class SentenceWriter(Clauses):
         about = phrase(what, link, name(home).marked(MENTION, home)).marked(state, "ARG2")
         return phrase(as_subject(subject, state), Word(form, tag, "", state), about)
 
-    # A general statement, which is in no task's data.
-
     def general(self) -> list[Sentence]:
-        """A baker is a worker. Munching is a kind of eating."""
+        """A baker is a worker. Munching is a kind of eating. Such a statement is in no task's data."""
         lexicon = self.lexicon
         if self.happens(0.3):
             verbs = lexicon.verbs[self.one_of(lexicon.actions).name]
@@ -134,21 +127,18 @@ class Stories(SentenceWriter):
 
     def draw(self) -> list[Sentence]:
         """The six to ten sentences of one."""
-        voice, story = Discourse(self), []
-        named: dict[tuple[str, ...], Participant] = {}  # each name once
-        for which in ("person", "person", "person", "place", "org", "vessel"):
-            new = self.world.entities[which].draw(self)
-            named.setdefault(new.short, new)
-        others = [self.common(which) for which in ("vehicle", "animal") if self.happens(0.7)]
-        self._cast = [*named.values(), *others]
+        voice, story = Discourse(self), list[Sentence]()
+        drawn = [self.world.entities[which].draw(self) for which in "person person person place org vessel".split()]
+        self._cast = [new for i, new in enumerate(drawn) if new.short not in {other.short for other in drawn[:i]}]
+        self._cast += [self.common(which) for which in ("vehicle", "animal") if self.happens(0.7)]
         self._hero = self._cast[0]
         number = self.one_of(range(6, 11))
         while len(story) < number:
             self.voice = following = voice.after()
-            told = self.sentence()
+            told = super().draw()
             if following.clear:
                 voice = following
-                story.append(told)
+                story += told
         return story
 
     def event(self, frame: Frame | None = None, subject: Participant | None = None, plain: bool = False) -> Event:

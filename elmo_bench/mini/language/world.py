@@ -20,27 +20,16 @@ INDEFINITE = "some"  # a plural without determiner or number word: bakers
 
 @dataclass(frozen=True, eq=False)
 class Participant:
-    """Someone or something: with a name, or without one, such as a young baker, three carts, the mayor of Tarvel.
+    """Someone or something: with a name, or without one, such as a young baker, three carts, the mayor of Tarvel."""
 
-    Attributes:
-        noun: what it is; its class gives the entity type of a name.
-        name: the words of the full name.
-        short: the words of the short name, which may be the full one.
-        gender: of a person "female" or "male".
-        home: the place of a person or an organisation that has a name.
-        adjectives: of what has no name.
-        owner: its owner, or for a noun of the group "relation" what the noun relates to.
-        number: a number word or `INDEFINITE`; empty for the singular.
-    """
-
-    noun: Noun
-    name: tuple[str, ...] = ()
-    short: tuple[str, ...] = ()
-    gender: str = ""
-    home: Participant | None = None
-    adjectives: tuple[str, ...] = ()
-    owner: Participant | None = None
-    number: str = ""
+    noun: Noun  # its class gives the entity type of a name
+    name: tuple[str, ...] = ()  # the words of the full name
+    short: tuple[str, ...] = ()  # those of the short name, which may be the full one
+    gender: str = ""  # of a person "female" or "male"
+    home: Participant | None = None  # the place of a person or an organisation that has a name
+    adjectives: tuple[str, ...] = ()  # of what has no name
+    owner: Participant | None = None  # or, for a noun of the group "relation", what it relates to
+    number: str = ""  # a number word or `INDEFINITE`; empty for the singular
 
     @property
     def pronoun(self) -> str:
