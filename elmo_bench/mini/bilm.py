@@ -1,7 +1,6 @@
 """The biLM of the mini scale: the one that comes with the project, or else trained on the generated text.
 
-`models/mini` saves the first result 20 minutes, and gives every machine the same vectors. It belongs to one
-recipe and one text; with another seed, size or recipe, a biLM is trained here.
+`models/mini` saves the first result 20 minutes, and gives every machine the same vectors.
 """
 
 from __future__ import annotations
@@ -26,9 +25,8 @@ VERSION = 2  # of the training: raised when the same recipe gives another model,
 class MiniBilm:
     """Makes the biLM of `bilm=mini`: the folder of its options lies in that of the text.
 
-    It is copied from `models_root` if the biLM there has the same recipe and text, and trained otherwise. Training that
-    was interrupted resumes from its last checkpoint; of several processes one trains and the others wait. A biLM of
-    another recipe, or with damaged files, is replaced.
+    It is copied from `models_root` if the biLM there has the same recipe and text, and trained otherwise. Interrupted
+    training resumes; other processes wait. A biLM of another recipe, or with damaged files, is replaced.
     """
 
     seeded = True
@@ -43,10 +41,8 @@ class MiniBilm:
 
     def recipe(self) -> dict[str, Any]:
         """conf/pretrain/mini.yaml with the seed of the block; the text is that of the scale."""
-        return {"version": VERSION, **self._recipe()}
-
-    def _recipe(self) -> Any:
-        return OmegaConf.to_container(_page(places.CONF, self.folder, self.seed).recipe, resolve=True)
+        plain: Any = OmegaConf.to_container(_page(places.CONF, self.folder, self.seed).recipe, resolve=True)
+        return {"version": VERSION, **plain}
 
     def make(self) -> Path:
         """The folder of the biLM."""
@@ -76,7 +72,7 @@ class MiniBilm:
         except (KeyError, UserError):
             return False
         named = card.get("recipe")
-        return isinstance(named, dict) and self._recipe().items() <= named.items()
+        return isinstance(named, dict) and self.recipe().items() <= {**named, "version": VERSION}.items()
 
     def _train(self, work: Path, output: Path) -> None:
         import torch

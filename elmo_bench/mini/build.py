@@ -128,9 +128,8 @@ class Builder:
 
     def files(self, tasks: Iterable[str] = tuple(FORMATS), text: bool = True) -> Iterator[tuple[str, str]]:
         """(path in the folder, text) of every file of the tasks and, with `text`, of the plain text. It comes last, and
-        without the sentences of dev and test of any task, so that it is the same whatever `tasks` are.
-
-        No two splits share a sentence. Test is drawn first, train last.
+        without the sentences of dev and test of any task, so that it is the same whatever `tasks` are. No two splits
+        share a sentence: test is drawn first, train last.
         """
         held_out: set[str] = set()
         for task, form in FORMATS.items():
@@ -162,12 +161,11 @@ class Builder:
         senses = ["split\tsentence\ttoken\tword\tsense"]
         for split, tokens in reversed([*zip(SPLITS, self.sizes.lm, strict=True)]):
             chance, lines = Chance(self.seed, "lm", split), []
-            sources = {task: form.source(chance, self.world) for task, form in FORMATS.items()}
+            draws = {task: form.source(chance, self.world).draw for task, form in FORMATS.items()}
+            draws["statement"] = SentenceWriter(chance, self.world).general  # sentences, as for NER
             while tokens > 0:
                 kind = chance.weighted(GRAMMAR["text"])
-                general = kind == "statement"
-                item = sources["ner"].general() if general else FORMATS[kind].sentences(sources[kind].draw())
-                for sentence in item:
+                for sentence in FORMATS.get(kind, FORMATS["ner"]).sentences(draws[kind]()):
                     tree = isinstance(sentence, OpinionTree)
                     text = capitalised(sentence.said(explained=True)) if tree else sentence.text
                     if tokens <= 0 or not avoided.isdisjoint((text, sentence.text)):

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, Strict
+from pydantic import Field, PositiveInt, Strict
 
 from elmo_bench.configuration.keys import Keys, valid
 from elmo_bench.configuration.schema import RunConfig, ScaleConfig
@@ -31,8 +31,7 @@ ENDINGS = {"ner": ".iob2", "srl": ".conll", "coref": ".conll", "snli": ".tsv", "
 FILES = {task: [f"{task}/{split}{ending}" for split in SPLITS] for task, ending in ENDINGS.items()}
 TEXT = (*(f"lm/{split}.txt" for split in SPLITS), "lm/senses.tsv")
 
-Count = Annotated[int, Field(ge=1)]
-Counts = Annotated[tuple[Count, Count, Count], Strict(False)]  # of train, dev, test
+Counts = Annotated[tuple[PositiveInt, PositiveInt, PositiveInt], Strict(False)]  # of train, dev, test
 
 
 class Sizes(Keys):
@@ -78,17 +77,15 @@ class MiniData:
             given = f"scale.version={self.scale.version} (conf/scale/mini.yaml)"
             raise UserError(f"{given}: this code generates version {VERSION}; check out the other one")
         only = (self.scale.only or "").removesuffix("5")  # the files of sst5 are called sst
-        tasks = [only] if only in FILES else FILES
-        return ensure_data(self.scale.folder, self.scale.seed, self.scale.sizes, tasks)
+        return ensure_data(self.scale.folder, self.scale.seed, self.scale.sizes, [only] if only in FILES else FILES)
 
 
 def ensure_data(
     folder: StrPath, seed: int = 1, sizes: Mapping[str, Any] | None = None, tasks: Iterable[str] = tuple(FILES)
 ) -> Path:
     """Makes the text and the data of the tasks, as far as they are missing or damaged or somebody else may have
-    written them. Other files in the folder, which it returns, are left alone; `sizes` changes the defaults.
-
-    Of several processes one generates them and the others wait.
+    written them. Other files in the folder, which it returns, are left alone; `sizes` changes the defaults. Of several
+    processes one generates them and the others wait.
     """
     folder, known = Path(folder), valid(Sizes, sizes or {}, "sizes")
     needed = {"": TEXT} | {task: FILES[task] for task in tasks}
@@ -107,9 +104,8 @@ def ensure_data(
 
 
 def _intact(folder: Path, identity: Mapping[str, Any]) -> dict[str, str]:
-    """The sha256 of the files that are as they were written, and that nobody else could have written.
-
-    A folder that contains another data set is an error.
+    """The sha256 of the files that are as they were written, and that nobody else could have written. A folder that
+    contains another data set is an error.
     """
     try:
         manifest = _manifest(folder)
@@ -137,9 +133,8 @@ def mend(folder: Path) -> None:
 
 
 def _generated(seed: int, sizes: Sizes, parts: list[str]) -> dict[str, str]:
-    """The texts of all files of the tasks and, for the part "", of the plain text, by their names.
-
-    A fault in edited tables of the language, such as a missing word, is one line that names their files.
+    """The texts of all files of the tasks and, for the part "", of the plain text, by their names. A fault in edited
+    tables of the language, such as a missing word, is one line that names their files.
     """
     from rich.console import Console
 

@@ -70,7 +70,6 @@ class Sentence(NamedTuple):
 
 def sentence(*parts: Part | str, end: str = ".", events: Mapping[Any, Any] | None = None) -> Sentence:
     """Flattens phrases into a sentence with a capital and an end mark; chooses a or an, and places closing commas.
-
     A mark may have the name of one of the `events`.
     """
     words: list[Word] = []
@@ -270,7 +269,6 @@ def verb(event: Event, inverted: bool = False, asked: bool = False) -> Phrase:
 
 class Clauses(Chance):
     """Draws events, in which every slot has a participant of a class that the verb allows, and puts them into clauses.
-
     The voice decides how to refer to participants; by default, every sentence stands alone.
     """
 
@@ -281,9 +279,8 @@ class Clauses(Chance):
     def event(self, frame: Frame | None = None, subject: Participant | None = None, plain: bool = False) -> Event:
         """An event, with the given frame and subject if any; `plain` leaves out time and place."""
         if frame is None:  # everyday actions are rarer
-            known = self.lexicon.frames.values()
-            fitting = [each for each in known if subject is None or subject.fits(each.subject.classes)]
-            frame = self.weighted({each: 1 if "*" in each.marks else 3 for each in fitting})
+            fitting = [f for f in self.lexicon.frames.values() if not subject or subject.fits(f.subject.classes)]
+            frame = self.weighted({f: 1 if "*" in f.marks else 3 for f in fitting})
         verb = self.lexicon.verbs[frame.name].draw(self)
         if verb.shared and subject is None:  # a name beside it could be anything
             subject = self.common(self.one_of(frame.subject.classes))

@@ -93,10 +93,7 @@ AVOIDED = re.compile("|".join(SYLLABLES["avoided"]))
 
 @cache
 def inflected(word: str, tag: str) -> str:
-    """The form of a lemma that has this tag: mend, VBD -> mended; one without endings, such as JJ, is the lemma.
-
-    RB is the adverb of an adjective. Irregular forms come from the table `irregular`, the others from `endings`.
-    """
+    """The form of a lemma that has this tag: mend, VBD -> mended; RB is an adjective's adverb, JJ the lemma itself."""
     if tag == "VBN" and word not in WORDS["irregular"]["VBN"]:
         tag = "VBD"
     if word in WORDS["irregular"].get(tag, ()):
@@ -172,8 +169,6 @@ class Verb(NamedTuple):
 
 
 BE = Verb("be", "01", Frame("be", (Slot("ARG1", ()),)))
-
-
 FRAMES: dict[Frame, str] = {}  # with their verbs
 for row in WORDS["frames"].strip().splitlines():
     name, cells, marks, verbs = (cell.strip() for cell in row.split("|"))
@@ -187,9 +182,8 @@ CLASS = {group: cls for cls, groups in WORDS["nouns"].items() for group in group
 
 
 class Lexicon(Chance):
-    """All words of a seed, but names and those of opinions, and what invents all of them out of syllables.
-
-    A frame gets so many invented verbs and a group so many invented nouns; relations get half as many.
+    """All words of a seed but names and those of opinions, which it invents too. A frame gets so many invented verbs, a
+    group so many invented nouns, and relations half as many.
     """
 
     def __init__(self, seed: int, invented: int):
@@ -286,8 +280,7 @@ def english_forms() -> set[str]:
     """The English forms that no invented word repeats, in lower case: the tables and the open biLM's vocabulary."""
     tables = {name: table for name, table in WORDS.items() if name not in ("syllables", "irregular")}
     words = {*re.findall("[A-Za-z_]+", str(tables))}
-    lemmas = " ".join(FRAMES.values()).split()
-    words |= {inflected(lemma, tag) for lemma in lemmas for tag in ("VBZ", "VBD", "VBG")}
+    words |= {inflected(verb, tag) for verb in " ".join(FRAMES.values()).split() for tag in ("VBZ", "VBD", "VBG")}
     words |= {inflected(word, "NNS") for word in words}
     words |= {*(places.CONF / "pretrain/open.words.txt").read_text(encoding="utf-8").split()}
     return {word.lower() for word in words}

@@ -45,8 +45,9 @@ class SentenceWriter(Clauses):
             if not label:
                 self._events[drawn] = self._event(value)
                 return phrase()
-            both = self.one_of(list(GRAMMAR["subordinators"].items())) if label == "SUBORDINATE" else ("", label)
-            return phrase(both[0], self._expand(value)).marked(drawn, both[1])
+            subordinators = list(GRAMMAR["subordinators"].items())
+            word, label = self.one_of(subordinators) if label == "SUBORDINATE" else ("", label)
+            return phrase(word, self._expand(value)).marked(drawn, label)
         part, *names = step.split()
         if not names or part.islower():
             return self.being() if step == "BEING" else phrase(CLOSING if step == "CLOSING" else step)
@@ -58,8 +59,7 @@ class SentenceWriter(Clauses):
                 each.style = style
             return phrase()
         if part == "INFINITIVE":
-            event.style = Style("infinitive")
-            return self.predicate(event)
+            event.style, part = Style("infinitive"), "PREDICATE"
         if part == "SUBJECT":
             return reduce(as_subject, others, self.subject(event))
         return verb(event) if part == "VERB" else getattr(self, part.lower())(event, *others)
@@ -80,9 +80,8 @@ class SentenceWriter(Clauses):
         """The baker who mended the cart, as the subject of the outer event."""
         subject = inner.subject
         head = Voice(self, "head", definite=1.0).wording(subject)
-        person = subject.noun.cls == "person"
-        which = phrase("who" if person else "which") if subject.name or person else phrase(Word("that", "WDT"))
-        body = phrase(which.marked(inner, f"R-{inner.frame.subject.label}"), self.predicate(inner))
+        which = "who" if subject.noun.cls == "person" else "which" if subject.name else Word("that", "WDT")
+        body = phrase(phrase(which).marked(inner, f"R-{inner.frame.subject.label}"), self.predicate(inner))
         whole = phrase(as_subject(head, inner), *((",", body, CLOSING) if subject.name else (body,)))
         return as_subject(whole.marked(MENTION, subject), outer)
 

@@ -54,10 +54,7 @@ class Participant:
 
 
 class World(Chance):
-    """All that is fixed for a seed before the first sentence: the words, and who and what has one of the names.
-
-    There are so many different names, and so many invented words of a kind (see `Lexicon` and `opinion_words`).
-    """
+    """All that is fixed for a seed before the first sentence: the words, and who and what has one of so many names."""
 
     def __init__(self, seed: int, names: int, invented: int):
         super().__init__("world", seed)
