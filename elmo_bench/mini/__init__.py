@@ -5,8 +5,6 @@ exists; its files are described in `build`. Here are the makers that configurati
 recipe does not load the language.
 """
 
-from __future__ import annotations
-
 from elmo_bench.mini.bilm import MiniBilm
 from elmo_bench.mini.data import MiniData
 

@@ -1,7 +1,6 @@
 """The biLM of the mini scale: the one that comes with the project, or else trained on the generated text.
 
-`models/mini` saves the first result 20 minutes, and gives every machine the same vectors. It belongs to one
-recipe and one text; with another seed, size or recipe, a biLM is trained here.
+`models/mini` saves the first result 20 minutes, and gives every machine the same vectors.
 """
 
 from __future__ import annotations
@@ -26,10 +25,8 @@ VERSION = 2  # of the training: raised when the same recipe gives another model,
 class MiniBilm:
     """Makes the biLM of `bilm=mini`: the folder of its options lies in that of the text.
 
-    It is copied from `models_root` if the biLM there has the same recipe and text, and trained otherwise. Training that
-    was interrupted resumes from its last checkpoint; of several processes one trains and the others wait. A biLM of
-    another recipe, or with damaged files, is replaced. On one thread, whatever the machine has: for matrices this small
-    it is the fastest, and it leaves the other cores to the baseline.
+    It is copied from `models_root` if the biLM there has the same recipe and text, and trained otherwise. Interrupted
+    training resumes; other processes wait. A biLM of another recipe, or with damaged files, is replaced.
     """
 
     seeded = True
@@ -44,29 +41,38 @@ class MiniBilm:
 
     def recipe(self) -> dict[str, Any]:
         """conf/pretrain/mini.yaml with the seed of the block; the text is that of the scale."""
-        return {"version": VERSION, **self._recipe()}
-
-    def _recipe(self) -> dict[str, Any]:
         plain: Any = OmegaConf.to_container(_page(places.CONF, self.folder, self.seed).recipe, resolve=True)
-        return plain
+        return {"version": VERSION, **plain}
 
     def make(self) -> Path:
         """The folder of the biLM."""
         from elmo_bench.bilm.card import CARD, FILES, is_private  # imports torch, which a recorded run does not need
 
         output, work = (self.folder / composing.seeded(name, self.seed) for name in ("bilm", "pretrain"))
-        recipe = self._recipe()
-        if is_private(output) and _trained(output, recipe, self.folder):
+        if is_private(output) and self._is_trained(output):
             return output
         with held(work, "biLM: being trained once for both runs", wait=True):
-            if is_private(output) and _trained(output, recipe, self.folder):
+            if is_private(output) and self._is_trained(output):
                 return output
-            if _trained(self.brought, recipe, self.folder):
+            if self._is_trained(self.brought):
                 for name in (*FILES, CARD):  # a folder without a card is not trained
                     write_bytes(output / name, (self.brought / name).read_bytes())
             else:
                 self._train(work, output)
         return output
+
+    def _is_trained(self, bilm: Path) -> bool:
+        """Whether there is a whole biLM whose card names this recipe and this text."""
+        from elmo_bench.bilm.card import check_folder, read_card
+
+        try:
+            card = read_card(bilm)
+            check_folder(bilm)
+            check_digests(self.folder, card["sha256"], "train the biLM")
+        except (KeyError, UserError):
+            return False
+        named = card.get("recipe")
+        return isinstance(named, dict) and self.recipe().items() <= {**named, "version": VERSION}.items()
 
     def _train(self, work: Path, output: Path) -> None:
         import torch
@@ -76,7 +82,7 @@ class MiniBilm:
         of_seed = "" if self.seed == 1 else f" from seed {self.seed}"
         print(f"training a biLM on the generated text{of_seed}, about 10 minutes", flush=True)
         threads, page = torch.get_num_threads(), _page(places.CONF, self.folder, self.seed)
-        torch.set_num_threads(1)
+        torch.set_num_threads(1)  # the fastest for matrices this small; leaves the other cores to the baseline
         try:
             pretrain(make_recipe(page.recipe), self.folder, work, output, page.compile, page.every)
         finally:
@@ -87,17 +93,3 @@ class MiniBilm:
 def _page(conf: Path, folder: Path, seed: int) -> DictConfig:
     """conf/pretrain/mini.yaml with this text and seed; composed once for all runs of a sweep."""
     return composing.compose(["pretrain=mini", f"root={folder}", f"recipe.seed={seed}"], "pretrain")
-
-
-def _trained(bilm: Path, recipe: dict[str, Any], text: Path) -> bool:
-    """Whether there is a whole biLM whose card names this recipe and the text in that folder."""
-    from elmo_bench.bilm.card import check_folder, read_card
-
-    try:
-        card = read_card(bilm)
-        check_folder(bilm)
-        check_digests(text, card["sha256"], "train the biLM")
-    except (KeyError, UserError):
-        return False
-    named = card.get("recipe")
-    return isinstance(named, dict) and recipe.items() <= named.items()

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from elmo_bench.mini.files import FILES, SPLITS, Sizes
+from elmo_bench.mini.data import FILES, SPLITS, Sizes
 from elmo_bench.mini.language.clauses import ENTITY, MENTION, Sentence
 from elmo_bench.mini.language.lexicon import GRAMMAR, Chance, capitalised
 from elmo_bench.mini.language.sentences import SentenceWriter, Stories
@@ -39,7 +39,6 @@ Columns = tuple[dict[int, Sequence[str]], list[list[str]]]  # by their numbers; 
 
 
 def _ner(split: str, items: list[list[Sentence]]) -> str:
-    """Word and IOB2 tag, tab-separated; a blank line after every sentence."""
     tagged = ((each.forms, encode(each.spans[ENTITY], len(each.words), "iob2")) for each in chain(*items))
     return "".join(write_rows([*zip(*columns, strict=True)], "\t") for columns in tagged)
 
@@ -50,7 +49,6 @@ def _srl(split: str, items: list[list[Sentence]]) -> str:
 
 
 def _propositions(sentence: Sentence) -> Columns:
-    """Words, parts of speech, parse bits, predicates' lemmas and rolesets; the columns of their arguments."""
     size = len(sentence.words)
     verbs = [(i, word.event) for i, word in enumerate(sentence.words) if word.event]
     arguments = [write_spans([*sentence.spans[event], Span("V", i, i + 1)], size) for i, event in verbs]
@@ -62,7 +60,6 @@ def _propositions(sentence: Sentence) -> Columns:
 
 
 def _clusters(story: list[Sentence]) -> Iterator[Columns]:
-    """Words, XX as their parts of speech, and clusters of two or more mentions."""
     sizes = Counter(span.type for sentence in story for span in sentence.spans[MENTION])
     ids: dict[str, int] = {}
     for sentence in story:
@@ -87,16 +84,12 @@ def _snli(split: str, items: list[ScenePair]) -> str:
 
 def _squad(split: str, items: list[Passage]) -> str:
     """SQuAD v1.1, an article with one paragraph each; dev and test have three answers, repeated if necessary."""
-    articles = []
+    articles, number = [], 1 if split == "train" else 3
     for n, passage in enumerate(items):
-        qas = [
-            {
-                "id": hashlib.md5(f"{split}-{n}-{i}".encode()).hexdigest()[:24],
-                "question": spaced(question.forms),
-                "answers": (answers * 3)[: 1 if split == "train" else 3],
-            }
-            for i, (question, answers) in enumerate(passage.questions)
-        ]
+        qas = []
+        for i, (question, answers) in enumerate(passage.questions):
+            name = hashlib.md5(f"{split}-{n}-{i}".encode()).hexdigest()[:24]
+            qas.append({"id": name, "question": spaced(question.forms), "answers": (answers * 3)[:number]})
         articles.append({"title": passage.title, "paragraphs": [{"context": passage.context, "qas": qas}]})
     return json_text.dumps({"version": "1.1", "data": articles}, ensure_ascii=False) + "\n"
 
@@ -106,102 +99,82 @@ def _lines(lines: Iterable[str]) -> str:
 
 
 class Format(NamedTuple):
-    """A task's files.
-
-    Attributes:
-        source: makes, from a stream of draws, what draws the items.
-        sentences: those of an item, which have a `text`.
-        text: of a file, from a split and its items.
-        labels: equally many items are drawn of each of so many labels, and then shuffled; 0: items have none.
+    """How the files of a task are made: `source` makes, from a stream, what draws the items; `text` is that of a file,
+    from a split and its items. Equally many items are drawn of each of the labels, if they have any, and then shuffled.
     """
 
     source: Callable[[Chance, World], Any]
-    sentences: Callable[[Any], Iterable[Sentence | OpinionTree]]
     text: Callable[[str, list[Any]], str]
+    sentences: Callable[[Any], Iterable[Sentence | OpinionTree]] = iter  # of an item
     labels: int = 0
 
 
 FORMATS = {
-    "ner": Format(SentenceWriter, iter, _ner),
-    "srl": Format(SentenceWriter, iter, _srl),
-    "coref": Format(Stories, iter, lambda split, stories: _conll(split, map(_clusters, stories))),
-    "snli": Format(Scenes, lambda pair: [pair.premise, pair.hypothesis], _snli, len(LABELS)),
-    "squad": Format(Passages, lambda passage: passage.sentences, _squad),
-    "sst": Format(Reviews, lambda tree: [tree], lambda _, trees: _lines(capitalised(str(tree)) for tree in trees), 5),
+    "ner": Format(SentenceWriter, _ner),
+    "srl": Format(SentenceWriter, _srl),
+    "coref": Format(Stories, lambda split, stories: _conll(split, map(_clusters, stories))),
+    "snli": Format(Scenes, _snli, lambda pair: [pair.premise, pair.hypothesis], len(LABELS)),
+    "squad": Format(Passages, _squad, lambda passage: passage.sentences),
+    "sst": Format(Reviews, lambda _, trees: _lines(capitalised(str(tree)) for tree in trees), lambda tree: [tree], 5),
 }
 
 
 class Builder:
-    """Generates the files of a seed, one by one.
-
-    Args:
-        seed: any whole number.
-        sizes: how much to generate.
-    """
+    """Generates the files of a seed, any whole number, one by one."""
 
     def __init__(self, seed: int, sizes: Sizes):
         self.seed, self.sizes = seed, sizes
         self.world = World(seed, sizes.names, sizes.invented)
-        self._held_out: set[str] = set()  # sentences of labelled dev and test sets
 
     def files(self, tasks: Iterable[str] = tuple(FORMATS), text: bool = True) -> Iterator[tuple[str, str]]:
         """(path in the folder, text) of every file of the tasks and, with `text`, of the plain text. It comes last, and
-        without the sentences of dev and test of any task, so that it is the same whatever `tasks` are.
+        without the sentences of dev and test of any task, so that it is the same whatever `tasks` are. No two splits
+        share a sentence: test is drawn first, train last.
         """
-        for task in FORMATS:
-            yield from self._labelled(task, task in tasks, text)
+        held_out: set[str] = set()
+        for task, form in FORMATS.items():
+            taken: set[str] = set()
+            for split, path, size in reversed([*zip(SPLITS, FILES[task], getattr(self.sizes, task), strict=True)]):
+                if task in tasks or (text and split != "train"):
+                    items = self._drawn(task, split, size, taken)
+                    held_out |= taken if split != "train" else set()
+                    if task in tasks:
+                        yield path, form.text(split, items)
         if text:
-            yield from self._text()
+            yield from self._text(held_out)
 
-    def _labelled(self, task: str, wanted: bool, held_out: bool) -> Iterator[tuple[str, str]]:
-        """The file of each split, if wanted; what is to be held out is drawn all the same.
+    def _drawn(self, task: str, split: str, size: int, taken: set[str]) -> list[Any]:
+        """The items of a split, without the sentences that are taken, to which their own are added."""
+        form, items, mine = FORMATS[task], [], set()
+        source = form.source(Chance(self.seed, task, split), self.world)
+        while len(items) < size:
+            item = source.draw(len(items) % form.labels) if form.labels else source.draw()
+            sentences = {sentence.text for sentence in form.sentences(item)}
+            if taken.isdisjoint(sentences):
+                mine |= sentences
+                items.append(item)
+        taken |= mine
+        return Chance(self.seed, f"{task} order", split).shuffled(items) if form.labels else items
 
-        No two splits share a sentence. Test is drawn first, train last.
-        """
-        form, taken = FORMATS[task], set()
-        for split, path, size in reversed([*zip(SPLITS, FILES[task], getattr(self.sizes, task), strict=True)]):
-            if not wanted and (split == "train" or not held_out):
-                continue
-            source = form.source(Chance(self.seed, task, split), self.world)
-            items: list[Any] = []
-            mine: set[str] = set()
-            while len(items) < size:
-                item = source.draw(len(items) % form.labels) if form.labels else source.draw()
-                sentences = [sentence.text for sentence in form.sentences(item)]
-                if taken.isdisjoint(sentences):
-                    mine.update(sentences)
-                    items.append(item)
-            taken |= mine
-            if split != "train":
-                self._held_out |= mine
-            if form.labels:
-                items = Chance(self.seed, f"{task} order", split).shuffled(items)
-            if wanted:
-                yield path, form.text(split, items)
-
-    def _text(self) -> Iterator[tuple[str, str]]:
-        avoided = set(self._held_out)
+    def _text(self, avoided: set[str]) -> Iterator[tuple[str, str]]:
+        """The plain text and its senses, without the sentences that are to be avoided."""
         senses = ["split\tsentence\ttoken\tword\tsense"]
-        for split, tokens in reversed(list(zip(SPLITS, self.sizes.lm, strict=True))):
-            chance = Chance(self.seed, "lm", split)
-            sources = {task: form.source(chance, self.world) for task, form in FORMATS.items()}
-            lines: list[str] = []
+        for split, tokens in reversed([*zip(SPLITS, self.sizes.lm, strict=True)]):
+            chance, lines = Chance(self.seed, "lm", split), []
+            draws = {task: form.source(chance, self.world).draw for task, form in FORMATS.items()}
+            draws["statement"] = SentenceWriter(chance, self.world).general  # sentences, as for NER
             while tokens > 0:
                 kind = chance.weighted(GRAMMAR["text"])
-                general = kind == "statement"
-                for sentence in (
-                    [sources["ner"].general()] if general else FORMATS[kind].sentences(sources[kind].draw())
-                ):
+                for sentence in FORMATS.get(kind, FORMATS["ner"]).sentences(draws[kind]()):
                     tree = isinstance(sentence, OpinionTree)
                     text = capitalised(sentence.said(explained=True)) if tree else sentence.text
                     if tokens <= 0 or not avoided.isdisjoint((text, sentence.text)):
                         continue
-                    for i, word in enumerate([] if tree else sentence.words):
+                    for i, word in enumerate(() if tree else sentence.words):
                         if word.sense:
                             senses.append(f"{split}\t{len(lines)}\t{i}\t{word.sense.partition('%')[0]}\t{word.sense}")
                     lines.append(text)
                     tokens -= len(text.split())
-            if split != "train":
-                avoided.update(lines)
+            avoided.update(lines)
             yield f"lm/{split}.txt", _lines(lines)
         yield "lm/senses.tsv", _lines(senses)

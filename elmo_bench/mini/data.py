@@ -1,4 +1,4 @@
-"""The files of a mini data set: their identity, and their folder, in which those that are not intact are generated."""
+"""The files of a mini data set: names, sizes, identity, and the folder in which those that are not intact are made."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from elmo_bench.configuration.keys import valid
+from pydantic import Field, PositiveInt, Strict
+
+from elmo_bench.configuration.keys import Keys, valid
 from elmo_bench.configuration.schema import RunConfig, ScaleConfig
-from elmo_bench.mini.files import FILES, TEXT, Sizes
 from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import private, write_text
@@ -23,6 +25,27 @@ MANIFEST = "mini.json"  # names the sha256 of each file; written last
 LANGUAGE = Path(__file__).parent / "language"
 # The digests of the tables that come with this version of the generator.
 SHIPPED = {"grammar.yaml": "fd9acb601f57f093", "reviews.yaml": "a22bdaf116b2d921", "words.yaml": "4e59dbd596c4313c"}
+
+SPLITS = ("train", "dev", "test")
+ENDINGS = {"ner": ".iob2", "srl": ".conll", "coref": ".conll", "snli": ".tsv", "squad": "-v1.1.json", "sst": ".txt"}
+FILES = {task: [f"{task}/{split}{ending}" for split in SPLITS] for task, ending in ENDINGS.items()}
+TEXT = (*(f"lm/{split}.txt" for split in SPLITS), "lm/senses.tsv")
+
+Counts = Annotated[tuple[PositiveInt, PositiveInt, PositiveInt], Strict(False)]  # of train, dev, test
+
+
+class Sizes(Keys):
+    """How much to generate, and how rich the world is."""
+
+    lm: Counts = (700_000, 10_000, 40_000)  # tokens
+    ner: Counts = (400, 300, 1000)  # sentences
+    srl: Counts = (600, 200, 600)  # sentences
+    coref: Counts = (100, 40, 100)  # documents
+    snli: Counts = (2400, 400, 1200)  # pairs
+    squad: Counts = (900, 100, 250)  # paragraphs of about four questions
+    sst: Counts = (400, 300, 1000)  # sentences
+    names: Annotated[int, Field(ge=200)] = 8000  # different names
+    invented: Annotated[int, Field(ge=2)] = 12  # invented words per group of nouns and per frame of verbs
 
 
 @cache
@@ -38,7 +61,7 @@ def edited_language() -> dict[str, Any]:
 class MiniData:
     """Makes the data of `scale=mini`, at `scale.folder`: the text, and the data of the task of the run."""
 
-    files = (*(name for names in FILES.values() for name in names), *TEXT)
+    files = (*chain(*FILES.values()), *TEXT)
 
     def __init__(self, scale: ScaleConfig, places: RunConfig):
         self.scale = scale
@@ -51,39 +74,23 @@ class MiniData:
         """The folder with the data set in it."""
         assert self.scale.folder is not None
         if self.scale.version != VERSION:
-            raise UserError(
-                f"scale.version={self.scale.version} (conf/scale/mini.yaml): this code generates version {VERSION}; "
-                "check out the other one"
-            )
+            given = f"scale.version={self.scale.version} (conf/scale/mini.yaml)"
+            raise UserError(f"{given}: this code generates version {VERSION}; check out the other one")
         only = (self.scale.only or "").removesuffix("5")  # the files of sst5 are called sst
-        tasks = [only] if only in FILES else FILES
-        return ensure_data(self.scale.folder, self.scale.seed, self.scale.sizes, tasks)
+        return ensure_data(self.scale.folder, self.scale.seed, self.scale.sizes, [only] if only in FILES else FILES)
 
 
 def ensure_data(
-    folder: StrPath,
-    seed: int = 1,
-    sizes: Mapping[str, Any] | None = None,
-    tasks: Iterable[str] = tuple(FILES),
+    folder: StrPath, seed: int = 1, sizes: Mapping[str, Any] | None = None, tasks: Iterable[str] = tuple(FILES)
 ) -> Path:
-    """Makes the files of a data set that are missing or damaged, or that somebody else may have written.
-
-    Of several processes one generates them and the others wait.
-
-    Args:
-        folder: the folder, created if necessary; other files in it are left alone.
-        seed: another seed gives another world.
-        sizes: changes to the defaults of `Sizes`.
-        tasks: those whose data are made, beside the text.
-
-    Returns:
-        The folder.
+    """Makes the text and the data of the tasks, as far as they are missing or damaged or somebody else may have
+    written them. Other files in the folder, which it returns, are left alone; `sizes` changes the defaults. Of several
+    processes one generates them and the others wait.
     """
     folder, known = Path(folder), valid(Sizes, sizes or {}, "sizes")
     needed = {"": TEXT} | {task: FILES[task] for task in tasks}
-    wanted = {name for names in needed.values() for name in names}
     identity = {"version": VERSION, "seed": seed, "sizes": known.model_dump(mode="json"), **edited_language()}
-    if wanted <= _intact(folder, identity).keys():
+    if {*chain(*needed.values())} <= _intact(folder, identity).keys():
         return folder
     with held(folder, "data: being generated once for both runs", wait=True):
         files = _intact(folder, identity)
@@ -97,9 +104,8 @@ def ensure_data(
 
 
 def _intact(folder: Path, identity: Mapping[str, Any]) -> dict[str, str]:
-    """The sha256 of the files that are as they were written, and that nobody else could have written.
-
-    A folder that contains another data set is an error.
+    """The sha256 of the files that are as they were written, and that nobody else could have written. A folder that
+    contains another data set is an error.
     """
     try:
         manifest = _manifest(folder)
@@ -107,11 +113,8 @@ def _intact(folder: Path, identity: Mapping[str, Any]) -> dict[str, str]:
         return {}
     files = manifest.pop("files")
     if manifest != identity:
-        raise UserError(
-            "contains mini data of another seed, size, version or language (elmo_bench/mini/language); delete it, or "
-            "choose another scale.folder (conf/scale/mini.yaml)",
-            folder,
-        )
+        other = "contains mini data of another seed, size, version or language (elmo_bench/mini/language)"
+        raise UserError(f"{other}; delete it, or choose another scale.folder (conf/scale/mini.yaml)", folder)
     trusted = [name for name in files if private(folder / MANIFEST, folder / name) and (folder / name).is_file()]
     return {name: files[name] for name in trusted if sha256(folder / name) == files[name]}
 
@@ -130,9 +133,8 @@ def mend(folder: Path) -> None:
 
 
 def _generated(seed: int, sizes: Sizes, parts: list[str]) -> dict[str, str]:
-    """The texts of all files of the tasks and, for the part "", of the plain text, by their names.
-
-    A fault in edited tables of the language, such as a missing word, is one line that names their files.
+    """The texts of all files of the tasks and, for the part "", of the plain text, by their names. A fault in edited
+    tables of the language, such as a missing word, is one line that names their files.
     """
     from rich.console import Console
 
@@ -148,8 +150,6 @@ def _generated(seed: int, sizes: Sizes, parts: list[str]) -> dict[str, str]:
         found = edited_language().get("language", SHIPPED)
         if not (edited := sorted({name for name, _ in found.items() ^ SHIPPED.items()})):
             raise  # a fault of the generator itself
-        raise UserError(
-            f"the tables of the language do not fit together ({type(error).__name__}: {error}); correct them",
-            LANGUAGE / ", ".join(edited),
-        ) from error
+        fault = f"the tables of the language do not fit together ({type(error).__name__}: {error}); correct them"
+        raise UserError(fault, LANGUAGE / ", ".join(edited)) from error
     return texts

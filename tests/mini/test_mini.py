@@ -405,7 +405,7 @@ def test_invented_words_are_neither_english_nor_offensive():
     english = english_forms()
     assert {"never", "last", "given", "long", "past", "morning", "drastic", "revered", "tusk"} <= english
     for seed in range(3):
-        for word in World(seed, 300, 12).lexicon.namer.made:
+        for word in World(seed, 300, 12).lexicon.made:
             assert not forms(word) & english, word
             assert not [part for part in SYLLABLES["avoided"] if any(part in form for form in forms(word))], word
 

@@ -9,27 +9,14 @@ C-.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from copy import copy
-from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
 
-from elmo_bench.mini.language.lexicon import (
-    GRAMMAR,
-    PREPOSITIONS,
-    TAGS,
-    THINGS,
-    WORDS,
-    Chance,
-    Frame,
-    Noun,
-    Slot,
-    article,
-    capitalised,
-    inflected,
-    modifiers,
+from elmo_bench.mini.language.lexicon import (  # isort: skip
+    GRAMMAR, PREPOSITIONS, TAGS, THINGS, WORDS, Chance, Frame, Noun, Slot, capitalised, inflected, modifiers,
 )  # fmt: skip
 from elmo_bench.mini.language.world import GENDERS, INDEFINITE, TYPES, Event, Participant, World
 from elmo_bench.text.tags import Span
@@ -47,12 +34,7 @@ class Word(NamedTuple):
 
 
 class Phrase(NamedTuple):
-    """Words and phrases.
-
-    Attributes:
-        parts: in order.
-        marks: (layer, label) of the whole: (ENTITY, type), (MENTION, participant) or (event, role).
-    """
+    """Words and phrases, and (layer, label) of the whole: (ENTITY, type), (MENTION, participant) or (event, role)."""
 
     parts: tuple[Word | Phrase, ...]
     marks: tuple[tuple[Any, Any], ...] = ()
@@ -62,18 +44,13 @@ class Phrase(NamedTuple):
 
 
 Part = Word | Phrase
-COMMA = Word(",", ",")
-CLOSING = Word(",", "closing")  # a comma that ends an insertion; omitted before another punctuation mark
+CLOSING = Word(",", ",")  # this very comma ends an insertion; it is omitted before another punctuation mark
 
 
 def phrase(*parts: Part | str) -> Phrase:
     """Makes a phrase; a string is any number of function words, with the tags in `TAGS`."""
-    return Phrase(tuple(chain(*(_function_words(part) if isinstance(part, str) else (part,) for part in parts))))
-
-
-@cache
-def _function_words(text: str) -> tuple[Word, ...]:
-    return tuple(Word(word, TAGS[word]) for word in text.split())
+    words = ([Word(word, TAGS[word]) for word in part.split()] if isinstance(part, str) else [part] for part in parts)
+    return Phrase(tuple(chain(*words)))
 
 
 class Sentence(NamedTuple):
@@ -93,43 +70,35 @@ class Sentence(NamedTuple):
 
 def sentence(*parts: Part | str, end: str = ".", events: Mapping[Any, Any] | None = None) -> Sentence:
     """Flattens phrases into a sentence with a capital and an end mark; chooses a or an, and places closing commas.
-
     A mark may have the name of one of the `events`.
     """
     words: list[Word] = []
     spans: dict[Any, list[Span]] = defaultdict(list)
-    closing = False
 
-    def add(part: Part) -> int | None:
-        """Adds the words of a part; returns the place of the first one."""
-        nonlocal closing
-        if part is CLOSING:
-            closing = True
-            return None
+    def is_closed() -> bool:
+        return bool(words) and words[-1] is CLOSING
+
+    def add(part: Part) -> None:
         if isinstance(part, Word):
-            if closing and part.form not in (",", ".", "?"):
-                words.append(COMMA)
-            closing = False
+            if is_closed() and part.form in (",", ".", "?"):
+                words.pop()
             words.append(part)
-            return len(words) - 1
-        starts = [start for start in map(add, part.parts) if start is not None]
-        if not starts:
-            return None
-        for layer, label in part.marks:
-            spans[(events or {}).get(layer, layer)].append(Span(label, starts[0], len(words)))
-        return starts[0]
+            return
+        start = len(words)
+        for each in part.parts:
+            add(each)
+        if (end := len(words) - is_closed()) > start:
+            for layer, label in part.marks:
+                spans[(events or {}).get(layer, layer)].append(Span(label, start, end))
 
     add(phrase(*parts, end))
     for i, word in enumerate(words):
-        if word.form == "a" and word.tag == "DT":
-            words[i] = word._replace(form=article(words[i + 1].form))
+        if word.form == "a" and word.tag == "DT" and re.match("(?!uni)[aeiou]", words[i + 1].form, re.IGNORECASE):
+            words[i] = word._replace(form="an")
     words[0] = words[0]._replace(form=capitalised(words[0].form))
     for found in spans.values():
         found.sort(key=lambda span: (span.start, -span.end))
     return Sentence(tuple(words), spans)
-
-
-# References to participants.
 
 
 def name(entity: Participant, full: bool = True) -> Phrase:
@@ -138,7 +107,7 @@ def name(entity: Participant, full: bool = True) -> Phrase:
     return phrase(*words).marked(ENTITY, TYPES[entity.noun.cls])
 
 
-def _nominal(filler: Participant) -> Phrase:
+def nominal(filler: Participant) -> Phrase:
     """young baker, bakers."""
     noun, tag = filler.noun, "NNS" if filler.number else "NN"
     head = Word(inflected(noun.form, tag), tag, noun.sense)
@@ -148,17 +117,8 @@ def _nominal(filler: Participant) -> Phrase:
 def description(filler: Participant, determiner: str = "a") -> Phrase:
     """a young baker, the baker, three bakers, bakers."""
     if not filler.number or determiner != "a":
-        return phrase(determiner, _nominal(filler))
-    return phrase("" if filler.number == INDEFINITE else Word(filler.number, "CD"), _nominal(filler))
-
-
-def possessive(owner: Phrase, filler: Participant) -> Phrase:
-    """Tarvel 's cart; her cart, if the owner is a pronoun."""
-    return phrase(phrase(owner, "" if _is_pronoun(owner) else "'s"), _nominal(filler))
-
-
-def _is_pronoun(owner: Phrase) -> bool:
-    return getattr(owner.parts[0], "tag", "") == "PRP$"
+        return phrase(determiner, nominal(filler))
+    return phrase("" if filler.number == INDEFINITE else Word(filler.number, "CD"), nominal(filler))
 
 
 def pronoun(filler: Participant, case: str) -> Phrase:
@@ -168,7 +128,7 @@ def pronoun(filler: Participant, case: str) -> Phrase:
 
 def _with_kind(entity: Participant, named: Phrase) -> Phrase:
     """the baker Tarvel, the village of Tarvel."""
-    return phrase("the", _nominal(entity), "of" if entity.noun.cls == "place" else "", named)
+    return phrase("the", nominal(entity), "of" if entity.noun.cls == "place" else "", named)
 
 
 def _apposed(entity: Participant, named: Phrase) -> Phrase:
@@ -178,26 +138,14 @@ def _apposed(entity: Participant, named: Phrase) -> Phrase:
 
 
 class Voice(Chance):
-    """Every sentence stands alone.
-
-    Args:
-        chance: the stream to draw from.
-        naming: how often an entity is named in which way: a row of the table.
-        definite: how often a description begins with "the".
-    """
+    """Every sentence stands alone: `naming` is a row of the table, `definite` how often a description has "the"."""
 
     def __init__(self, chance: Chance, naming: str = "plain", definite: float = 0.0):
         super().__init__(chance)
         self.ways, self.definite = GRAMMAR["naming"][naming], definite
 
     def refer(self, filler: Participant, case: str = "object", classes: Sequence[str] = ()) -> Phrase:
-        """A mention of the filler.
-
-        Args:
-            filler: the participant.
-            case: subject, object or possessive.
-            classes: what its place in the sentence is for; empty if anything goes.
-        """
+        """A mention as subject, object or possessive, in a place for these classes, or for all of them."""
         return self.wording(filler, case, classes).marked(MENTION, filler)
 
     def wording(self, filler: Participant, case: str = "object", classes: Sequence[str] = ()) -> Phrase:
@@ -214,10 +162,12 @@ class Voice(Chance):
         return introduced(filler, bare) if introduced else bare
 
     def _owned(self, filler: Participant, owner: Phrase) -> Phrase:
-        """Tarvel 's mayor, the mayor of Tarvel."""
-        if _is_pronoun(owner) or self.happens(0.5):
-            return possessive(owner, filler)
-        return phrase("the", _nominal(filler), "of", owner)
+        """her mayor, Tarvel 's mayor, the mayor of Tarvel."""
+        if getattr(owner.parts[0], "tag", "") == "PRP$":
+            return phrase(owner, nominal(filler))
+        if self.happens(0.5):
+            return phrase(owner, "'s", nominal(filler))
+        return phrase("the", nominal(filler), "of", owner)
 
 
 class Discourse(Voice):
@@ -227,40 +177,32 @@ class Discourse(Voice):
     this place ("The firm sold a cart. It rusted."), or for the subject of that sentence; later in its own sentence, it
     stands for the only one of its gender. "The baker" stands for a named person only after "the baker Tarvel" or the
     like, and only if no other baker is there. `after` must be called before each sentence.
-
-    Args:
-        chance: the stream to draw from.
-
-    Attributes:
-        clear: whether a reader knows, so far in this sentence, who is meant.
     """
 
-    def __init__(self, chance: Chance):
-        super().__init__(chance)
-        self._known: dict[Participant, bool] = {}  # each, and whether the noun of a named one has been used
-        self._before: list[tuple[Participant, str]] = []  # participants of the sentence before, with their cases
-        self._spoken: list[tuple[Participant, str]] = []  # of this sentence
+    _known: Mapping[Participant, bool] = {}  # each, and whether the noun of a named one has been used
+    _before: Sequence[tuple[Participant, str]] = ()  # participants of the sentence before, with their cases
+    _spoken: Sequence[tuple[Participant, str]] = ()  # of this sentence
+    clear = True  # whether a reader knows, so far in this sentence, who is meant
 
     def after(self) -> Discourse:
         """How the next sentence refers to participants; another call is for another next sentence."""
-        following = copy(self)
-        following._known, following._before, following._spoken = dict(self._known), self._spoken or self._before, []
-        following.clear = True
+        following = Discourse(self)
+        following._known, following._before = self._known, self._spoken or self._before
         return following
 
     def wording(self, filler: Participant, case: str = "object", classes: Sequence[str] = ()) -> Phrase:
         same = {other for other, _ in self._spoken if other.pronoun == filler.pronoun}
         again = filler in same
         certain = same <= {filler} and (again or self._antecedent(filler.pronoun, classes) is filler)
-        self._spoken.append((filler, case))
+        self._spoken = (*self._spoken, (filler, case))
         if certain and self.happens(1.0 if again or case == "possessive" else 0.7):
             return pronoun(filler, case)
         known = filler in self._known
         self.clear &= not again and not self._is_vague(filler, known)
-        self._known.setdefault(filler, False)
+        self._known = {filler: False, **self._known}
         if filler.name:
             return self._called(filler, case, known)
-        if filler.owner is not None:
+        if filler.owner:
             return self._owned(filler, self.refer(filler.owner, "possessive"))
         return description(filler, "the" if known else "a")
 
@@ -280,14 +222,11 @@ class Discourse(Voice):
             return any(other.short == filler.short for other in others)
         if not known and not filler.owner:
             return False
-        return any(
-            self._known[other] and not filler.adjectives and not filler.owner
-            if other.name
-            else (other.owner, not other.number) == (filler.owner, not filler.number)
-            and {*filler.adjectives} <= {*other.adjectives}
-            for other in others
-            if other.noun.form == filler.noun.form
-        )
+        noun, told = filler.noun.form, {*filler.adjectives}
+        alike = [other for other in others if other.noun.form == noun and told <= {*other.adjectives}]
+        if not filler.owner and any(self._known[other] for other in alike):
+            return True
+        return (filler.owner, not filler.number) in {(each.owner, not each.number) for each in alike if not each.name}
 
     def _called(self, entity: Participant, case: str, known: bool) -> Phrase:
         """The name, perhaps introduced; later perhaps the noun that it was introduced with."""
@@ -299,7 +238,7 @@ class Discourse(Voice):
         named = name(entity, full=self.happens(0.5))  # a given name tells the gender
         if case == "possessive" or self.happens(0.6):
             return named
-        self._known[entity] = True
+        self._known = {**self._known, entity: True}
         return (_with_kind if self.happens(0.5) else _apposed)(entity, named)
 
 
@@ -309,12 +248,8 @@ def as_subject(named: Phrase, event: Event) -> Phrase:
 
 
 def verb(event: Event, inverted: bool = False, asked: bool = False) -> Phrase:
-    """The first auxiliary, which may be empty, and the rest of the verb.
-
-    Args:
-        event: with its style.
-        inverted: for a question that puts the auxiliary before the subject, so that there must be one.
-        asked: for a question for the subject, which is singular.
+    """The first auxiliary, which may be empty, and the rest of the verb. A question may put the auxiliary before the
+    subject (inverted), so that there must be one, or ask for the subject (asked), which is singular.
     """
     tense, passive, negated, _ = event.style
     table = GRAMMAR["verbs"].get(tense, GRAMMAR["verbs"]["modal"])
@@ -334,25 +269,18 @@ def verb(event: Event, inverted: bool = False, asked: bool = False) -> Phrase:
 
 class Clauses(Chance):
     """Draws events, in which every slot has a participant of a class that the verb allows, and puts them into clauses.
-
-    Args:
-        chance: the stream of draws.
-        world: of the seed.
-        voice: decides how to refer to participants; by default, every sentence stands alone.
+    The voice decides how to refer to participants; by default, every sentence stands alone.
     """
 
     def __init__(self, chance: Chance, world: World, voice: Voice | None = None):
         super().__init__(chance)
         self.world, self.lexicon, self.voice = world, world.lexicon, voice or Voice(chance)
 
-    # Events.
-
     def event(self, frame: Frame | None = None, subject: Participant | None = None, plain: bool = False) -> Event:
         """An event, with the given frame and subject if any; `plain` leaves out time and place."""
         if frame is None:  # everyday actions are rarer
-            known = self.lexicon.frames.values()
-            fitting = [each for each in known if subject is None or subject.fits(each.subject.classes)]
-            frame = self.weighted({each: 1 if "*" in each.marks else 3 for each in fitting})
+            fitting = [f for f in self.lexicon.frames.values() if not subject or subject.fits(f.subject.classes)]
+            frame = self.weighted({f: 1 if "*" in f.marks else 3 for f in fitting})
         verb = self.lexicon.verbs[frame.name].draw(self)
         if verb.shared and subject is None:  # a name beside it could be anything
             subject = self.common(self.one_of(frame.subject.classes))
@@ -375,8 +303,8 @@ class Clauses(Chance):
         general = "thing" if {*THINGS} <= {*classes} else wanted
         if general not in ("person", "thing") or not self.happens(0.3):
             return self.common(wanted)
-        owner = self.one_of(list(self.lexicon.relations))  # the mayor of a place, someone's grave
-        noun = self.lexicon.relations[owner][general].draw(self)
+        owner = self.one_of(list(WORDS["relations"]))  # the mayor of a place, someone's grave
+        noun = self.lexicon.relations[owner, general].draw(self)
         gender = noun.gender or self.one_of(GENDERS)
         return Participant(noun, gender=gender, owner=self.world.entities[owner].draw(self))
 
@@ -405,14 +333,10 @@ class Clauses(Chance):
         parts: list[Word | str] = []
         for part in reversed(self.weighted(GRAMMAR["times"]).split()):  # the month before its day
             tag, *drawn = GRAMMAR["dates"].get(part, [""])
-            if len(drawn) == 2:
-                part = str(self.one_of(range(*drawn)))
-            elif drawn:
-                part = self.one_of(WORDS[drawn[0]])
+            if drawn:
+                part = str(self.one_of(range(*drawn) if len(drawn) == 2 else WORDS[drawn[0]]))
             parts.insert(0, Word(part, tag) if tag else part)
         return phrase(*parts)
-
-    # Their words.
 
     def clause(self, event: Event) -> Phrase:
         """A full clause."""

@@ -6,8 +6,7 @@ arithmetic (`shuffle` and `choices` may change, and the rounding of `sum` or `**
 Invented words are regular, so that a character-based model can recognise a past tense or a plural of an unseen stem.
 Names of people, places, organisations and works use the same syllables, so the form of a name says nothing about its
 class. A labelled set of a thousand sentences shows an invented word a few times at most; plain text uses each of them
-often enough for a biLM to learn how. Many forms have two uses, which only the context tells apart: nouns of two groups,
-nouns that are verbs too, and verbs whose subject is the agent in one frame and the thing that changes in another.
+often enough for a biLM to learn how. Many forms have two uses, which only the context tells apart.
 """
 
 from __future__ import annotations
@@ -32,11 +31,7 @@ T = TypeVar("T")
 
 
 class Chance:
-    """A stream of draws named by its key; streams of different keys are independent.
-
-    Args:
-        key: words and numbers, or another chance: whatever is made of that draws from the same stream.
-    """
+    """A stream of draws named by its key, words and numbers; or another chance, to draw from the same stream."""
 
     def __init__(self, *key: object):
         if isinstance(key[0], Chance):
@@ -82,13 +77,9 @@ class Ranked(Generic[T]):
         return self.items[bisect_right(self._upto, chance.below(self._upto[-1]))]
 
 
-# Tables and inflection.
-
-
-def table(name: str) -> dict[str, Any]:
+def table(name: str) -> Any:
     """The tables of a file in this folder. A string is a list of words: use `str.split`."""
-    content: Any = OmegaConf.to_container(yaml_text.read(Path(__file__).with_name(f"{name}.yaml")))
-    return content
+    return OmegaConf.to_container(yaml_text.read(Path(__file__).with_name(f"{name}.yaml")))
 
 
 WORDS, GRAMMAR, REVIEWS = map(table, ("words", "grammar", "reviews"))
@@ -97,14 +88,12 @@ TAGS = {word: tag for tag, words in WORDS["tags"].items() for word in words.spli
 THINGS = tuple(WORDS["things"].split())
 TANGIBLE = ("person", "animal", *THINGS)  # classes of what a scene shows
 SYLLABLES = {kind: parts.split() for kind, parts in WORDS["syllables"].items()}
+AVOIDED = re.compile("|".join(SYLLABLES["avoided"]))
 
 
 @cache
 def inflected(word: str, tag: str) -> str:
-    """The form of a lemma that has this tag: mend, VBD -> mended; one without endings, such as JJ, is the lemma.
-
-    RB is the adverb of an adjective. Irregular forms come from the table `irregular`, the others from `endings`.
-    """
+    """The form of a lemma that has this tag: mend, VBD -> mended; RB is an adjective's adverb, JJ the lemma itself."""
     if tag == "VBN" and word not in WORDS["irregular"]["VBN"]:
         tag = "VBD"
     if word in WORDS["irregular"].get(tag, ()):
@@ -122,61 +111,12 @@ def forms(word: str) -> set[str]:
 
 def modifiers(cls: str) -> list[str]:
     """The groups of adjectives that nouns of a class take."""
-    groups: str = WORDS["modifiers"].get(cls, WORDS["modifiers"]["thing"])
-    return groups.split()
-
-
-def article(following: str) -> str:
-    """The indefinite article before a word."""
-    return "an" if following[0].lower() in "aeiou" and not following.lower().startswith("uni") else "a"
+    return WORDS["modifiers"].get(cls, WORDS["modifiers"]["thing"]).split()
 
 
 def capitalised(text: str) -> str:
     """With a capital as its first letter, wherever that stands: (2 the) -> (2 The)."""
     return re.sub("[A-Za-z]", lambda letter: letter[0].upper(), text, count=1)
-
-
-class Inventor(Chance):
-    """Makes words out of syllables (the table `syllables`), all of them different. Neither they nor their other forms
-    are in `taken` or offensive.
-
-    Args:
-        chance: the stream to draw from.
-        taken: words that are not made.
-    """
-
-    def __init__(self, chance: Chance, taken: set[str]):
-        super().__init__(chance)
-        self._taken = set(taken)
-        self.made: list[str] = []  # in the order in which they were made, in lower case
-
-    def stem(self, suffix: str = "") -> str:
-        """A lower-case stem of one or two syllables, with the suffix if any: drask, vemp, stallen, gundous."""
-        ending = "stem_ends" if self.happens(0.6) else "middles e liquids"
-        return self._new(f"onsets vowels {ending}", suffix)
-
-    def name(self) -> str:
-        """A capitalised name of two or three syllables: Tarvel, Skanedo."""
-        return self._new("onsets vowels" + " middles vowels" * (1 if self.happens(0.7) else 2)).capitalize()
-
-    def _new(self, pattern: str, suffix: str | None = None) -> str:
-        """A word of parts of these kinds; a name, without suffix, may have an ending."""
-        while True:
-            parts = re.sub(r"\w\w+", lambda kind: self.one_of(SYLLABLES[kind[0]]), pattern)
-            stem = parts.replace(" ", "")
-            if suffix is None and not self.happens(0.3):
-                stem += self.one_of(SYLLABLES["name_ends"])
-            made = stem + (suffix or "")
-            if len(stem) > 3 and not any(
-                form in self._taken or any(part in form for part in SYLLABLES["avoided"])
-                for form in {stem, *forms(made)}
-            ):
-                self._taken |= {stem, made}
-                self.made.append(made)
-                return made
-
-
-# Nouns, verbs and their frames.
 
 
 class Noun(NamedTuple):
@@ -229,8 +169,6 @@ class Verb(NamedTuple):
 
 
 BE = Verb("be", "01", Frame("be", (Slot("ARG1", ()),)))
-
-
 FRAMES: dict[Frame, str] = {}  # with their verbs
 for row in WORDS["frames"].strip().splitlines():
     name, cells, marks, verbs = (cell.strip() for cell in row.split("|"))
@@ -244,57 +182,42 @@ CLASS = {group: cls for cls, groups in WORDS["nouns"].items() for group in group
 
 
 class Lexicon(Chance):
-    """All words of a seed, but those of opinions.
-
-    Args:
-        seed: of the data set.
-        invented: how many invented verbs a frame and invented nouns a group get; half as many relation nouns.
-
-    Attributes:
-        nouns: by class and by group.
-        hypernyms: the noun that names a group, by group.
-        frames: by name, without those whose object is a clause.
-        actions: the frames of actions.
-        verbs: by frame.
-        relations: nouns for what an owner of a class can have: relations[owner class][class].
-        adjectives: by group of mutually exclusive adjectives.
-        namer: makes names that are not words of the lexicon.
+    """All words of a seed but names and those of opinions, which it invents too. A frame gets so many invented verbs, a
+    group so many invented nouns, and relations half as many.
     """
 
     def __init__(self, seed: int, invented: int):
         super().__init__("lexicon", seed)
-        self._invented, self._english = invented, english_forms()
-        self.namer = Inventor(self, self._english)
+        self._invented, self.made = invented, list[str]()  # words in lower case
+        self._english = english_forms()
+        self._taken, half = set(self._english), invented // 2
         lemmas = {frame: self._with_invented(verbs) for frame, verbs in FRAMES.items() if "c" not in frame.marks}
-        self.frames = {frame.name: frame for frame in lemmas}
+        self.frames = {frame.name: frame for frame in lemmas}  # without those whose object is a clause
         self.actions = [frame for frame in lemmas if "*" in frame.marks]
-        marked = {mark: [words for frame, words in lemmas.items() if mark in frame.marks] for mark in "+-"}
-        # a person drasks (ARG0), and so does a cart (ARG1)
-        shared = set().union(*(self._share(words, marked["-"], invented // 2) for words in marked["+"]))
+        agents, changed = ([words for frame, words in lemmas.items() if mark in frame.marks] for mark in "+-")
+        # Some verbs have the agent as their subject or what changes: a person drasks (ARG0), and so does a cart (ARG1).
+        shared = set().union(*(self._share(words, changed, half) for words in agents))
         groups = {group: self._with_invented(WORDS["nouns"][cls][group]) for group, cls in CLASS.items()}
         for group, words in groups.items():  # half of its invented nouns are in a group of another class too
             alike = [other for other in CLASS if (CLASS[other] in TANGIBLE) == (CLASS[group] in TANGIBLE)]
-            self._share(words, [groups[other] for other in alike if CLASS[other] != CLASS[group]], invented // 2)
+            self._share(words, [groups[other] for other in alike if CLASS[other] != CLASS[group]], half)
         for words in lemmas.values():  # some verbs are nouns
             self._share(words, list(groups.values()), invented // 4)
-        uses = Counter(chain(*groups.values(), set().union(*lemmas.values())))
-        self._ambiguous = {word for word, n in uses.items() if n > 1}
+        self._uses = Counter(chain(*groups.values(), set().union(*lemmas.values())))
         self.hypernyms = {group: Noun(group, cls, group) for group, cls in CLASS.items()}
         rows = {group: [self._noun(word, CLASS[group], group) for word in words] for group, words in groups.items()}
-        self._uses = Counter((noun.form, noun.cls) for noun in chain(*rows.values()))
+        self._senses = Counter((noun.form, noun.cls) for noun in chain(*rows.values()))
+        self.nouns = {group: Ranked(row, flat=12) for group, row in rows.items()}  # and by class
         for cls, names in WORDS["nouns"].items():  # the groups of a class one after another by rank
             mixed = chain(*zip_longest(*(rows[group] for group in names)))
-            rows = {cls: [noun for noun in mixed if noun], **rows}
-        self.nouns = {name: Ranked(row, flat=12) for name, row in rows.items()}
-        self.relations = {
-            owner: {
-                cls: Ranked(self._noun(form, cls, "relation") for form in words.split() + self._stems(invented // 2))
-                for cls, words in by_class.items()
-            }
+            self.nouns[cls] = Ranked(filter(None, mixed), flat=12)
+        self.relations = {  # what an owner of a class can have, by both classes
+            (owner, cls): Ranked(self._noun(word, cls, "relation") for word in words.split() + self._stems(half))
             for owner, by_class in WORDS["relations"].items()
+            for cls, words in by_class.items()
         }
         lemmas |= {frame: self._with_invented(verbs) for frame, verbs in FRAMES.items() if "c" in frame.marks}
-        self.verbs: dict[str, Ranked[Verb]] = {}
+        self.verbs: dict[str, Ranked[Verb]] = {}  # by frame
         rolesets: Counter[str] = Counter()
         for frame, words in lemmas.items():
             rolesets.update(words)
@@ -302,9 +225,33 @@ class Lexicon(Chance):
             self.verbs[frame.name] = Ranked(Verb(*each) for each in verbs)
         self.adjectives = {group: Ranked(words.split()) for group, words in WORDS["adjectives"].items()}
 
+    def stem(self, suffix: str = "") -> str:
+        """A lower-case stem of one or two syllables, with the suffix if any: drask, vemp, stallen, gundous."""
+        ending = "stem_ends" if self.happens(0.6) else "middles e liquids"
+        return self._new(f"onsets vowels {ending}", suffix)
+
+    def name(self) -> str:
+        """A capitalised name of two or three syllables: Tarvel, Skanedo."""
+        return self._new("onsets vowels" + " middles vowels" * (1 if self.happens(0.7) else 2)).capitalize()
+
+    def _new(self, kinds: str, suffix: str | None = None) -> str:
+        """A word of parts of these kinds; a name, without suffix, may have an ending. Neither it nor another form of it
+        is English, offensive or known.
+        """
+        while True:
+            stem = "".join(self.one_of(SYLLABLES[kind]) if kind in SYLLABLES else kind for kind in kinds.split())
+            if suffix is None and not self.happens(0.3):
+                stem += self.one_of(SYLLABLES["name_ends"])
+            made = stem + (suffix or "")
+            found = {stem, *forms(made)}
+            if len(stem) > 3 and not found & self._taken and not AVOIDED.search(" ".join(found)):
+                self._taken |= {stem, made}
+                self.made.append(made)
+                return made
+
     def is_decided(self, noun: Noun, classes: Sequence[str]) -> bool:
         """Whether its form has one sense only among nouns of these classes."""
-        return sum(self._uses[noun.form, cls] for cls in classes) == 1
+        return sum(self._senses[noun.form, cls] for cls in classes) == 1
 
     def _with_invented(self, words: str) -> list[str]:
         """The first four words stay in front; the rest and the invented ones are mixed."""
@@ -312,7 +259,7 @@ class Lexicon(Chance):
         return known[:4] + self.shuffled(known[4:] + self._stems(self._invented))
 
     def _stems(self, n: int) -> list[str]:
-        return [self.namer.stem() for _ in range(n)]
+        return [self.stem() for _ in range(n)]
 
     def _share(self, words: list[str], takers: list[list[str]], n: int) -> set[str]:
         """Adds some of the invented words to other lists; returns them."""
@@ -323,7 +270,7 @@ class Lexicon(Chance):
         return {*chosen}
 
     def _sense(self, form: str, use: str) -> str:
-        return f"{form}%{use}" if form in self._ambiguous else ""
+        return f"{form}%{use}" if self._uses[form] > 1 else ""
 
     def _noun(self, form: str, cls: str, group: str) -> Noun:
         return Noun(form, cls, group, GENDER.get(form, ""), self._sense(form, group))
@@ -333,14 +280,13 @@ def english_forms() -> set[str]:
     """The English forms that no invented word repeats, in lower case: the tables and the open biLM's vocabulary."""
     tables = {name: table for name, table in WORDS.items() if name not in ("syllables", "irregular")}
     words = {*re.findall("[A-Za-z_]+", str(tables))}
-    lemmas = " ".join(FRAMES.values()).split()
-    words |= {inflected(lemma, tag) for lemma in lemmas for tag in ("VBZ", "VBD", "VBG")}
+    words |= {inflected(verb, tag) for verb in " ".join(FRAMES.values()).split() for tag in ("VBZ", "VBD", "VBG")}
     words |= {inflected(word, "NNS") for word in words}
     words |= {*(places.CONF / "pretrain/open.words.txt").read_text(encoding="utf-8").split()}
     return {word.lower() for word in words}
 
 
-def opinion_words(namer: Inventor, invented: int) -> dict[tuple[str, int, str], list[tuple[int, str]]]:
+def opinion_words(lexicon: Lexicon, invented: int) -> dict[tuple[str, int, str], list[tuple[int, str]]]:
     """Opinion words with values, by list, side (1, 0, -1) and topic (told, made, empty: the film)."""
     found: dict[tuple[str, int, str], list[tuple[int, str]]] = defaultdict(list)
     for (kind, rows), topic in product(REVIEWS["values"].items(), ("told", "made", "")):
@@ -349,7 +295,7 @@ def opinion_words(namer: Inventor, invented: int) -> dict[tuple[str, int, str], 
             found[kind, (value > 0) - (value < 0), topic] += [(value, word) for word in listed.split()]
     turning, fixed = ([pair for pair in product((1, 0, -1), repeat=2) if len({*pair}) == n] for n in (2, 1))
     for i, (told, made) in enumerate([*turning * 2 * invented, *fixed * 2]):
-        word, size = namer.stem(namer.one_of(REVIEWS["suffixes"])), 4 if i // 6 % 2 else 2
+        word, size = lexicon.stem(lexicon.one_of(REVIEWS["suffixes"])), 4 if i // 6 % 2 else 2
         for topic, side in (("told", told), ("made", made), ("", told))[: 2 + (told == made)]:
             found["invented", side, topic].append((side * size, word))
     return found

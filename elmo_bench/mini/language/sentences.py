@@ -11,58 +11,27 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-from elmo_bench.mini.language.clauses import (
-    CLOSING,
-    MENTION,
-    Clauses,
-    Discourse,
-    Phrase,
-    Sentence,
-    Voice,
-    Word,
-    as_subject,
-    description,
-    name,
-    phrase,
-    possessive,
-    pronoun,
-    sentence,
-    verb,
+from elmo_bench.mini.language.clauses import (  # isort: skip
+    CLOSING, MENTION, Clauses, Discourse, Phrase, Sentence, Voice, Word,
+    as_subject, description, name, nominal, phrase, pronoun, sentence, verb,
 )  # fmt: skip
 from elmo_bench.mini.language.lexicon import BE, GRAMMAR, Chance, Frame, inflected
 from elmo_bench.mini.language.world import TYPES, Event, Participant, Style, World
 
 
 class SentenceWriter(Clauses):
-    """Draws sentences: of the news, each of which stands alone, or of another kind of text.
+    """Draws sentences: of the news, each of which stands alone, or of another kind of text."""
 
-    Attributes:
-        kind: of text, a row of the table of constructions, whose templates say what a sentence is made of.
-    """
-
-    kind = "news"
+    kind = "news"  # a row of the table of constructions, whose templates say what a sentence is made of
 
     def __init__(self, chance: Chance, world: World):
         super().__init__(chance, world, Voice(chance, "news", definite=0.4))
 
     def draw(self) -> list[Sentence]:
         """An item of a data set: one sentence."""
-        return [self.sentence()]
-
-    def sentence(self) -> Sentence:
         self._events: dict[Any, Event] = {}  # of the template, by their names
-        template = GRAMMAR["templates"][self.weighted(GRAMMAR["constructions"][self.kind])]
-        return sentence(self._expand(template), events=self._events)
-
-    def style(self, event: Event, *others: Event, passive: bool = False, fronted: bool = False) -> Phrase:
-        """Draws the style of events: any tense, but the past if the first has a time. Adds no words."""
-        tense = "past" if event.time else self.weighted(GRAMMAR["tenses"])
-        event.style = Style(tense, passive, self.happens(0.06), fronted)
-        for other in others:
-            other.style = event.style
-        return phrase()
-
-    # Templates.
+        template = self.weighted(GRAMMAR["constructions"][self.kind])
+        return [sentence(self._expand(GRAMMAR["templates"][template]), events=self._events)]
 
     def _expand(self, step: Any) -> Phrase:
         """The words of a step of a template, see grammar.yaml."""
@@ -73,41 +42,33 @@ class SentenceWriter(Clauses):
             if isinstance(key, float):
                 return phrase(value if self.happens(key) else "")
             label, _, drawn = key.rpartition(" of ")
-            if label == "SUBORDINATE":
-                word, label = self.one_of(list(GRAMMAR["subordinators"].items()))
-                return phrase(word, self._expand(value)).marked(self._events[drawn], label)
-            if label:
-                return self._expand(value).marked(drawn, label)
-            self._events[drawn] = self._event(value)
-            return phrase()
+            if not label:
+                self._events[drawn] = self._event(value)
+                return phrase()
+            subordinators = list(GRAMMAR["subordinators"].items())
+            word, label = self.one_of(subordinators) if label == "SUBORDINATE" else ("", label)
+            return phrase(word, self._expand(value)).marked(drawn, label)
         part, *names = step.split()
         if not names or part.islower():
             return self.being() if step == "BEING" else phrase(CLOSING if step == "CLOSING" else step)
         event, *others = (self._events[each] for each in names)
-        if part in ("STYLE", "PASSIVE", "FRONTED"):
-            return self.style(event, *others, passive=part == "PASSIVE", fronted=part == "FRONTED")
+        if part in ("STYLE", "PASSIVE", "FRONTED"):  # adds no words; what has a time is past
+            tense = "past" if event.time else self.weighted(GRAMMAR["tenses"])
+            style = Style(tense, part == "PASSIVE", self.happens(0.06), part == "FRONTED")
+            for each in (event, *others):
+                each.style = style
+            return phrase()
         if part == "INFINITIVE":
-            event.style = Style("infinitive")
-            return self.predicate(event)
-        if part == "RELATIVE":
-            return self.relative(event, *others)
-        says = {
-            "SUBJECT": self.subject,
-            "VERB": verb,
-            "PREDICATE": self.predicate,
-            "CLAUSE": self.clause,
-            "OWN": self.own,
-        }
-        return reduce(as_subject, others, says[part](event))
+            event.style, part = Style("infinitive"), "PREDICATE"
+        if part == "SUBJECT":
+            return reduce(as_subject, others, self.subject(event))
+        return verb(event) if part == "VERB" else getattr(self, part.lower())(event, *others)
 
     def _event(self, how: dict[str, Any]) -> Event:
         """Draws the event of a template; see grammar.yaml for how."""
         if "verb" in how:
             return Event(self.lexicon.verbs[how["verb"]].draw(self), {"ARG0": self.filler(("person",))})
-        before, names = (
-            self._events[how["subject"]] if "subject" in how else None,
-            GRAMMAR["frames"].get(how.get("frames")),
-        )
+        before, names = self._events.get(how.get("subject")), GRAMMAR["frames"].get(how.get("frames"))
         while True:
             frame = self.lexicon.frames[self.one_of(names)] if names else None
             event = self.event(frame, before and before.subject, "plain" in how)
@@ -119,9 +80,8 @@ class SentenceWriter(Clauses):
         """The baker who mended the cart, as the subject of the outer event."""
         subject = inner.subject
         head = Voice(self, "head", definite=1.0).wording(subject)
-        person = subject.noun.cls == "person"
-        which = phrase("who" if person else "which") if subject.name or person else phrase(Word("that", "WDT"))
-        body = phrase(which.marked(inner, f"R-{inner.frame.subject.label}"), self.predicate(inner))
+        which = "who" if subject.noun.cls == "person" else "which" if subject.name else Word("that", "WDT")
+        body = phrase(phrase(which).marked(inner, f"R-{inner.frame.subject.label}"), self.predicate(inner))
         whole = phrase(as_subject(head, inner), *((",", body, CLOSING) if subject.name else (body,)))
         return as_subject(whole.marked(MENTION, subject), outer)
 
@@ -132,7 +92,7 @@ class SentenceWriter(Clauses):
         if not subject.name or target.name or target.owner:
             return self.clause(event)
         named, owner = self.subject(event), pronoun(subject, "possessive").marked(MENTION, subject)
-        hers = possessive(owner, target).marked(MENTION, target).marked(event, role)
+        hers = phrase(owner, nominal(target)).marked(MENTION, target).marked(event, role)
         return phrase(named, verb(event), hers, event.time.marked(event, "ARGM-TMP") if event.time else "")
 
     def being(self) -> Phrase:
@@ -147,19 +107,16 @@ class SentenceWriter(Clauses):
         about = phrase(what, link, name(home).marked(MENTION, home)).marked(state, "ARG2")
         return phrase(as_subject(subject, state), Word(form, tag, "", state), about)
 
-    # A general statement, which is in no task's data.
-
-    def general(self) -> Sentence:
-        """A baker is a worker. Munching is a kind of eating."""
+    def general(self) -> list[Sentence]:
+        """A baker is a worker. Munching is a kind of eating. Such a statement is in no task's data."""
         lexicon = self.lexicon
         if self.happens(0.3):
             verbs = lexicon.verbs[self.one_of(lexicon.actions).name]
-            drawn = verbs.draw(self), verbs.items[0]
-            doing, kind = (Word(inflected(each.lemma, "VBG"), "VBG") for each in drawn)
-            return sentence(doing, "is a kind of", kind)
+            doing, kind = (Word(inflected(each.lemma, "VBG"), "VBG") for each in (verbs.draw(self), verbs.items[0]))
+            return [sentence(doing, "is a kind of", kind)]
         noun = self.one_of(list(lexicon.hypernyms.values()))
         special = lexicon.nouns[noun.group].draw(self)
-        return sentence(description(Participant(special)), "is", description(Participant(noun)))
+        return [sentence(description(Participant(special)), "is", description(Participant(noun)))]
 
 
 class Stories(SentenceWriter):
@@ -169,23 +126,18 @@ class Stories(SentenceWriter):
 
     def draw(self) -> list[Sentence]:
         """The six to ten sentences of one."""
-        voice, story = Discourse(self), []
-        named: dict[tuple[str, ...], Participant] = {}  # each name once
-        for which in ("person", "person", "person", "place", "org", "vessel"):
-            new = self.world.entities[which].draw(self)
-            named.setdefault(new.short, new)
-        others = [self.common(which) for which in ("vehicle", "animal") if self.happens(0.7)]
-        self._cast = [*named.values(), *others]
+        voice, story = Discourse(self), list[Sentence]()
+        drawn = [self.world.entities[which].draw(self) for which in "person person person place org vessel".split()]
+        self._cast = [new for i, new in enumerate(drawn) if new.short not in {other.short for other in drawn[:i]}]
+        self._cast += [self.common(which) for which in ("vehicle", "animal") if self.happens(0.7)]
         self._hero = self._cast[0]
-        for _ in range(self.one_of(range(6, 11))):
-            before, voice = voice, voice.after()
-            while True:
-                self.voice = voice
-                new = self.sentence()
-                if voice.clear:
-                    break
-                voice = before.after()
-            story.append(new)
+        number = self.one_of(range(6, 11))
+        while len(story) < number:
+            self.voice = following = voice.after()
+            told = super().draw()
+            if following.clear:
+                voice = following
+                story += told
         return story
 
     def event(self, frame: Frame | None = None, subject: Participant | None = None, plain: bool = False) -> Event:

@@ -20,27 +20,16 @@ INDEFINITE = "some"  # a plural without determiner or number word: bakers
 
 @dataclass(frozen=True, eq=False)
 class Participant:
-    """Someone or something: with a name, or without one, such as a young baker, three carts, the mayor of Tarvel.
+    """Someone or something: with a name, or without one, such as a young baker, three carts, the mayor of Tarvel."""
 
-    Attributes:
-        noun: what it is; its class gives the entity type of a name.
-        name: the words of the full name.
-        short: the words of the short name, which may be the full one.
-        gender: of a person "female" or "male".
-        home: the place of a person or an organisation that has a name.
-        adjectives: of what has no name.
-        owner: its owner, or for a noun of the group "relation" what the noun relates to.
-        number: a number word or `INDEFINITE`; empty for the singular.
-    """
-
-    noun: Noun
-    name: tuple[str, ...] = ()
-    short: tuple[str, ...] = ()
-    gender: str = ""
-    home: Participant | None = None
-    adjectives: tuple[str, ...] = ()
-    owner: Participant | None = None
-    number: str = ""
+    noun: Noun  # its class gives the entity type of a name
+    name: tuple[str, ...] = ()  # the words of the full name
+    short: tuple[str, ...] = ()  # those of the short name, which may be the full one
+    gender: str = ""  # of a person "female" or "male"
+    home: Participant | None = None  # the place of a person or an organisation that has a name
+    adjectives: tuple[str, ...] = ()  # of what has no name
+    owner: Participant | None = None  # or, for a noun of the group "relation", what it relates to
+    number: str = ""  # a number word or `INDEFINITE`; empty for the singular
 
     @property
     def pronoun(self) -> str:
@@ -65,24 +54,13 @@ class Participant:
 
 
 class World(Chance):
-    """All that is fixed for a seed before the first sentence.
-
-    Args:
-        seed: of the data set.
-        names: the number of different names.
-        invented: the number of invented words of a kind, see `Lexicon` and `opinion_words`.
-
-    Attributes:
-        lexicon: the words.
-        entities: everyone and everything with a name, by class and by group, the most frequent first.
-        opinions: see `opinion_words`.
-    """
+    """All that is fixed for a seed before the first sentence: the words, and who and what has one of so many names."""
 
     def __init__(self, seed: int, names: int, invented: int):
         super().__init__("world", seed)
         self.lexicon = Lexicon(seed, invented)
-        namer, known = self.lexicon.namer, WORDS["name_words"].split()
-        given, made = ([namer.name() for _ in range(n)] for n in (names // 8, names - names // 8 - len(known)))
+        known = WORDS["name_words"].split()
+        given, made = ([self.lexicon.name() for _ in range(n)] for n in (names // 8, names - names // 8 - len(known)))
         pool = self.shuffled([*known, *made[: len(known) * 4]]) + made[len(known) * 4 :]
         bases: dict[str, list[str]] = {cls: [] for cls in TYPES}
         for base in pool:
@@ -91,13 +69,13 @@ class World(Chance):
             if self.happens(0.85):
                 bases[self.one_of([cls for cls in TYPES if cls != first])].append(base)
         self._given = {gender: Ranked(given[i::2], flat=60) for i, gender in enumerate(GENDERS)}
-        self.entities: dict[str, Ranked[Participant]] = {}
+        self.entities: dict[str, Ranked[Participant]] = {}  # by class and by group, the most frequent first
         for cls in ("place", "person", "org", "work"):
             mine = [self._entity(cls, base) for base in bases[cls]]
             self.entities[cls] = Ranked(mine, flat=200)
             for group in WORDS["nouns"][cls]:
                 self.entities[group] = Ranked((entity for entity in mine if entity.noun.group == group), flat=100)
-        self.opinions = opinion_words(namer, invented)
+        self.opinions = opinion_words(self.lexicon, invented)
 
     def _entity(self, cls: str, base: str) -> Participant:
         noun = self.lexicon.nouns[cls].draw(self)
@@ -122,13 +100,9 @@ class Style(NamedTuple):
 
 
 class Event:
-    """A verb with its participants and circumstances by role: a place is ARGM-LOC, a time (a phrase) ARGM-TMP.
+    """A verb with its participants and circumstances by role: a place is ARGM-LOC, a time (a phrase) ARGM-TMP."""
 
-    Attributes:
-        style: the form of its clause.
-    """
-
-    style = Style()
+    style = Style()  # of its clause
 
     def __init__(self, verb: Verb, roles: Mapping[str, Any]):
         self.verb, self.frame = verb, verb.frame
