@@ -42,7 +42,7 @@ class Sizes(Keys):
     srl: Counts = (600, 200, 600)  # sentences
     coref: Counts = (100, 40, 100)  # documents
     snli: Counts = (2400, 400, 1200)  # pairs
-    squad: Counts = (900, 100, 250)  # paragraphs of about four questions
+    squad: Counts = (1200, 100, 250)  # paragraphs of about four questions
     sst: Counts = (400, 300, 1000)  # sentences
     names: Annotated[int, Field(ge=200)] = 8000  # different names
     invented: Annotated[int, Field(ge=2)] = 12  # invented words per group of nouns and per frame of verbs
