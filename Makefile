@@ -1,4 +1,4 @@
-# `make` lists the targets. Each one sets up what it needs: the first creates .venv and installs into it.
+# `make` lists the targets. Each one sets up what it needs: the first one you type creates .venv and installs into it.
 
 TASK = ner
 SCALE = mini
@@ -26,7 +26,7 @@ unexport DATA_ROOT
 endif
 
 RUN = .venv/bin/python
-# `python -m` that imports this checkout's code, also with a linked .venv, and never a local file instead of a Python module.
+# `python -m` that imports this checkout's code, even with a linked .venv, and never a local file instead of a Python module.
 MODULE = $(RUN) -P elmo_bench/system/start.py -m
 # A .venv that is a link belongs to another checkout: it is used unchanged, and nothing is installed into it.
 READY = $(if $(shell test -L .venv && echo link),.venv/linked,.venv/ready)

@@ -1,6 +1,6 @@
-"""Writes what pages take from code, records and models: `make pages`, with ARGS=NAME only the blocks of that name.
+"""Writes the parts of pages that come from code, records and models: `make pages`; ARGS=NAME: only these blocks.
 
-A block stands between `<!-- generated: NAME -->` and `<!-- /generated -->`. A test writes each again and compares.
+A block stands between `<!-- generated: NAME -->` and `<!-- /generated -->`. A test makes each block again and compares.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ BLOCKS: dict[str, Callable[..., str]] = {
     "gains": blocks.gains,
     "perplexity": blocks.perplexity,
     "simulation": simulate.table,
-}  # the longest name that a block's name begins with; what follows is the argument
+}  # a block belongs to the longest of these names that its own begins with; the rest of its name is the argument
 
 
 def documents() -> list[Path]:
-    """The Markdown pages, each with blocks or without."""
+    """The Markdown pages, with or without blocks."""
     found = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tasks").rglob("*.md")]
     return sorted([*found, *(ROOT / "models").rglob("README.md")])
 
@@ -53,13 +53,13 @@ def block(name: str) -> str:
 
 
 def renewed(names: list[str], found: re.Match[str]) -> str:
-    """A block written again if its name begins with one of the names, or if there are none."""
+    """A block, generated again if its name begins with one of the names, or if there are no names."""
     chosen = not names or found[2].startswith(tuple(names))
     return f"{found[1]}\n{block(found[2])}\n\n{found[3]}" if chosen else found[0]
 
 
 def main(names: list[str]) -> None:
-    """Writes all blocks, pictures and the tutorial's outputs, or those with these names."""
+    """Writes all blocks, pictures and the tutorial's outputs, or only the parts with these names."""
     if not names or "costs" in names:
         blocks.count()
     for path in documents():

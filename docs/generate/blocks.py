@@ -30,7 +30,7 @@ from elmo_bench.system.places import RECORDED, ROOT
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.text.tokens import sentences
 
-COUNTED = ROOT / "docs" / "generate" / "tokens.json"  # words of all distinct sentences, by scale and task
+COUNTED = ROOT / "docs" / "generate" / "tokens.json"  # the number of words of all distinct sentences, by scale and task
 SCALES = ("mini", "open")
 INPUT: dict[str, dict[str, Any]] = {
     "ner": {"text": "Ida sang in Oslo."},
@@ -46,7 +46,7 @@ INPUT: dict[str, dict[str, Any]] = {
 
 
 def counted() -> dict[str, dict[str, int]]:
-    """The words whose layers are stored, by scale and task, as they were counted last."""
+    """The number of words whose layers are stored, by scale and task, as last counted."""
     return json.loads(COUNTED.read_text(encoding="utf-8"))
 
 
@@ -59,7 +59,7 @@ def count() -> None:
 
 
 def words(task: str, scale: str) -> int:
-    """The words of all distinct sentences of a task's data."""
+    """The number of words of all distinct sentences of a task's data."""
     run = composing.run_config([f"task={task}", f"scale={scale}"])
     if data := maker(run.scale, run):
         data.make()
@@ -111,7 +111,7 @@ def costs() -> str:
 
 
 def _main(scale: str, **about: Any) -> list[Record]:
-    """The recorded runs of the arms of Table 1 that have these attributes."""
+    """The recorded runs of Table 1's arms that have these attributes."""
     main = filter(is_main, read_all(RECORDED, scale))
     return [each for each in main if all(getattr(each, name) == value for name, value in about.items())]
 
@@ -177,13 +177,13 @@ def cards() -> dict[Path, str]:
 
 
 def gains(scale: str) -> str:
-    """What the biLM of a scale gives to the tasks, by the reference runs."""
+    """The gains of the tasks from the biLM of a scale, in the reference runs."""
     first, *_ = score_tables.overview({scale: by_scale(full_runs(read_all(RECORDED, scale)))[scale]})
     return pipes(first.header, first.rows)
 
 
 def perplexity(name: str) -> str:
-    """The perplexities of a biLM on its texts of dev, from its card."""
+    """The perplexities of a biLM on its development texts, from its card."""
     known = json.loads((ROOT / "models" / name / "card.json").read_text(encoding="utf-8"))["perplexity"]
     ways = ("forward", "backward", "mean")
     rows = [(f"`{text}`", f"{of['tokens']:,}", *(f"{of[way]:.1f}" for way in ways)) for text, of in known.items()]
@@ -191,7 +191,7 @@ def perplexity(name: str) -> str:
 
 
 def commands() -> str:
-    """The commands under their headings, with what they do and the page to read on, and the targets of `make`."""
+    """The commands under their headings, each with its summary and a page to read on, and the targets of `make`."""
     parts = []
     for heading, names in HEADINGS.items():
         on = ((name, command(name).page) for name in names)

@@ -1,4 +1,4 @@
-"""Every key of a run and of a pretraining, from the typed configuration, the tasks' own arguments and their pages."""
+"""All keys of a run and of a pretraining, from the typed configuration, the tasks' own arguments and their files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from elmo_bench.configuration.keys import LARGEST, allowed, documented, fields, 
 from elmo_bench.reporting.section import pipes
 from elmo_bench.running.blocks import GIVEN
 
-OWN = ("reader", "words", "chars", "head", "metric", "optimizer", "average")  # blocks that name code of a task's choice
+OWN = ("reader", "words", "chars", "head", "metric", "optimizer", "average")  # blocks that name code chosen by the task
 REPEATING = [cls for cls in schema.SOURCES.values() if cls is not schema.BilmConfig]
 REPEATED = {*fields(schema.BilmConfig)}
 BETWEEN = {"ge": "at least {}", "gt": "above {}", "lt": "below {}", "le": "at most {}"}
@@ -53,7 +53,7 @@ def bounds(field: FieldInfo) -> list[str]:
 
 
 def of_task(task: str) -> str:
-    """The arguments of the code that a task's page names, with their values at each scale."""
+    """The arguments of the code that a task's file names, with their values at each scale."""
     composed = {scale: composing.compose([f"task={task}", f"scale={scale}"]).task for scale in pages.scales(task)}
     at: dict[str, Any] = {scale: OmegaConf.to_container(page, resolve=False) for scale, page in composed.items()}
     first = next(iter(at.values()))

@@ -1,4 +1,4 @@
-"""The picture of the packages: each stands above those that it imports. The others are drawn by hand."""
+"""The picture of the packages: each stands above the packages that it imports. Other pictures are drawn by hand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ARROW = '<path d="M{} {}L{} {}" stroke="#1a1f24" stroke-width="0.5" marker-end="
 
 
 def files() -> dict[Path, str]:
-    """The picture by its file; an arrow is left out where another way leads to the same package."""
+    """The picture by its file; an arrow is left out if another path leads to the same package."""
     graph = networkx.DiGraph([(one, other) for one, others in imported().items() for other in others])
     rows = [sorted(names) for names in networkx.topological_generations(graph)]
     width, height = 150 * max(map(len, rows)), 68 * len(rows)
@@ -45,7 +45,7 @@ def files() -> dict[Path, str]:
 
 
 def imported() -> dict[str, set[str]]:
-    """The packages of elmo_bench with those that each imports, wherever in the source the import stands."""
+    """The packages of elmo_bench with the packages that each imports, wherever the import is in the source."""
     folder = ROOT / "elmo_bench"
     found: dict[str, set[str]] = {"task": set()} | {path.parent.name: set() for path in folder.glob("*/__init__.py")}
     for path in folder.rglob("*.py"):

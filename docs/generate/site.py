@@ -1,4 +1,4 @@
-"""A hook of MkDocs: the site has the repository's pages at their own places, so that their links hold."""
+"""A hook of MkDocs: the site has the repository's pages at their own paths, so that their links keep working."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
-    """Links to code and settings, which are no part of the site, become their paths."""
+    """Links to code and settings, which are not part of the site, become plain paths."""
     folder = (ROOT / page.file.src_uri).parent
 
     def kept(found: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
-"""The tutorial: its page is the source, from which its notebook and the outputs in the page are made.
+"""The tutorial: its page is the source of the notebook and of the outputs in the page.
 
-A block of `python` or `sh` is a cell. A block of `text` right behind it is what the cell prints; one of `about` has
-numbers that differ from machine to machine.
+A block of `python` or `sh` is a cell. A block of `text` right after it is the output of the cell; a block of `about` is
+output with numbers that differ from machine to machine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from elmo_bench.system.storage.files import write_text
 PAGE, NOTEBOOK = ROOT / "docs" / "tutorial.md", ROOT / "docs" / "tutorial.ipynb"
 PICTURE = ROOT / "docs" / "figures" / "tutorial.svg"
 CELL = re.compile(r"^```(python|sh)\n(.*?)^```\n(?:\n```(text|about)\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
-PASSING = r"record: |\w+/\w+ .*(?:training|accuracy)"  # lines with a place or a time
+PASSING = r"record: |\w+/\w+ .*(?:training|accuracy)"  # lines with a path or a time
 KERNEL = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -35,7 +35,7 @@ def code_of(language: str, code: str) -> str:
 
 
 def notebook(text: str) -> str:
-    """The notebook of the page, without outputs."""
+    """The page as a notebook, without outputs."""
     new, parts, end = nbformat.v4, [], 0
     for found in CELL.finditer(text):
         parts += [
@@ -52,10 +52,10 @@ def notebook(text: str) -> str:
 def executed(folder: Path, environment: dict[str, str]) -> list[tuple[str, dict[str, Any]]]:
     """What each cell of the notebook prints and shows, when it is executed in a folder."""
     book = nbformat.reads(NOTEBOOK.read_text(encoding="utf-8"), as_version=4)
-    for cell in book.cells:  # without notes on what is computed first, which depend on the cache
+    for cell in book.cells:  # without notes on preparations, which depend on the cache
         if cell.cell_type == "code":
             cell.source = re.sub(r"^(!.*)$", r"\1 2>/dev/null", cell.source, flags=re.MULTILINE)
-    salt = "import matplotlib\nmatplotlib.rcParams['svg.hashsalt'] = 'tutorial'"  # else the ids in a picture are random
+    salt = "import matplotlib\nmatplotlib.rcParams['svg.hashsalt'] = 'tutorial'"  # else ids in pictures are random
     first = f"%config InlineBackend.figure_formats = ['svg']\n{salt}"
     book.cells.insert(0, nbformat.v4.new_code_cell(first))
     client = NotebookClient(book, timeout=1200, kernel_name="python3", resources={"metadata": {"path": str(folder)}})

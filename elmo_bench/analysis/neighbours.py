@@ -124,7 +124,8 @@ def search(
 ) -> list[list[list[Neighbour]]]:
     """For each query and layer the nearest words, the nearest first.
 
-    Words of the query's own sentence, if it is in the corpus, are no neighbours; in layer 0, nor is the word itself.
+    Words of the query's own sentence, if it is in the corpus, do not count as neighbours; in layer 0, neither does the
+    word itself.
     """
     if isinstance(source, ActivationCache):
         source.prepare([*corpus, *(query.sentence for query in queries)])

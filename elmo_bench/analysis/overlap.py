@@ -56,9 +56,9 @@ class Overlap(NamedTuple):
     """The overlap of a text with given sentences.
 
     Attributes:
-        sentences: those that occur in it as a whole.
-        ngrams: their n-grams that occur in one of its sentences.
-        words: its number of words.
+        sentences: the given sentences that occur in it as a whole.
+        ngrams: the n-grams of given sentences that occur in one of its sentences.
+        words: the number of its words.
     """
 
     sentences: set[Words]

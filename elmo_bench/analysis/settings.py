@@ -26,7 +26,7 @@ class StudyConfig(Keys):
     """The settings that all studies share."""
 
     version: PositiveInt = 1
-    """of the computation: raised when a change alters results"""
+    """version of the computation, raised when a change alters results"""
     paper: Aside[Any] = None
     """the paper's figures: {QUANTITY: {ROW: FIGURE}}"""
     findings: Aside[Any] = []
@@ -45,7 +45,7 @@ class NeighboursConfig(StudyConfig):
     format: Literal["text", "columns"] = "text"
     """text: one sentence per line; columns: one word per line"""
     column: NonNegativeInt = 0
-    """of the words, from 0"""
+    """column of the words, from 0"""
     tokens: PositiveInt | None = None
     """read the corpus up to this many tokens; null: all"""
     number: PositiveInt = 10
@@ -70,11 +70,11 @@ class WsdConfig(StudyConfig):
     inventory: Counted[Text | None] = None
     """index.sense of WordNet: all sense keys and their numbers"""
     sentences: PositiveInt | None = None
-    """read only so many sentences of each file; null: all"""
+    """read only this many sentences of each file; null: all"""
     controls: list[Text] = []
     """further files in conf/bilm/"""
     version: PositiveInt = 2
-    """of the computation: raised when a change alters results"""
+    """version of the computation, raised when a change alters results"""
 
 
 class PosConfig(StudyConfig):
@@ -83,35 +83,35 @@ class PosConfig(StudyConfig):
     train: Counted[Text | None] = None
     """sentences with tags, in columns"""
     dev: Counted[Text | None] = None
-    """selects the epoch"""
+    """sentences that select the epoch"""
     test: Counted[Text | None] = None
-    """is scored once"""
+    """sentences that are scored, once"""
     word: NonNegativeInt = 0
     """column of the words, from 0"""
     tags: Any
     """columns of the tags, by the name of their set: {XPOS: 4}"""
     numbers: NonNegativeInt | None = None
-    """column of token numbers: rows whose number is no integer are not tokens"""
+    """column of token numbers: rows whose number is not an integer are not tokens"""
     comment: Text | None = None
     """what a comment line starts with"""
     apart: Flag = False
     """a comment ends a sentence, and widths may differ between sentences"""
     sentences: PositiveInt | None = None
-    """read only so many sentences of each file; null: all"""
+    """read only this many sentences of each file; null: all"""
     controls: list[Text] = []
     """further files in conf/bilm/"""
     vectors: Text | None = None
-    """a file in conf/vectors/: another control, left out where its files are not here"""
+    """a file in conf/vectors/: another control, left out if its files are missing"""
     seeds: PositiveInt = 3
     """train each classifier with the seeds from 1 to this number"""
     epochs: PositiveInt = 10
-    """of which the best on dev is kept"""
+    """passes over the words of train; the best on dev is kept"""
     batch: PositiveInt = 512
     """words in an update"""
     lr: PositiveFloat = 1.0e-3
     """learning rate of Adam"""
     version: PositiveInt = 2
-    """of the computation: raised when a change alters results"""
+    """version of the computation, raised when a change alters results"""
 
 
 class OverlapConfig(StudyConfig):

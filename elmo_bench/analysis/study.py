@@ -43,7 +43,7 @@ class Study(Generic[T]):
     """One table at one scale with one biLM.
 
     Attributes:
-        name: of the configuration file of settings.
+        name: the name of the configuration file with the settings.
         run: the scale, the biLM and the folders.
         controls: runs with other biLMs, by the name of their configuration file.
     """
@@ -56,7 +56,7 @@ class Study(Generic[T]):
 
     @classmethod
     def of(cls, name: str, config: type[T], arguments: Sequence[str]) -> Study[T]:
-        """From the arguments of a command; missing generated files are made, and all other missing files are named."""
+        """The study for a command's arguments; missing generated files are made, all other missing files are named."""
         run, settings = pages_of_studies.read(name, config, arguments)
         blocks = ("scale", "data_root", "models_root", "cache_root", "results_root")
         overrides = [each for each in arguments if re.split("[.=]", each, maxsplit=1)[0] in blocks]
@@ -86,7 +86,7 @@ class Study(Generic[T]):
         if (name := getattr(self.settings, "vectors", None)) is None:
             return None, None
         if not (chosen := composing.run_config([f"vectors={name}"]).vectors.chosen):
-            raise UserError(f"vectors={name}: is no table of word vectors, as vectors=glove.6B.50d is")
+            raise UserError(f"vectors={name}: not a table of word vectors, such as vectors=glove.6B.50d")
         return chosen[0], locate(chosen[0], self.run.vectors_root)
 
     @cached_property

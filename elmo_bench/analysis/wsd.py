@@ -61,11 +61,11 @@ class Instance(NamedTuple):
     """A word, or an expression of several words, to disambiguate.
 
     Attributes:
-        start, end: of its words in the sentence.
+        start, end: the positions of its words in the sentence.
         word: lemma and part of speech (n, v, a, r), whose senses are the candidates.
         keys: the correct senses; one of them is enough.
-        numbers: of these senses in WordNet, 1 for the first; empty if the file has none.
-        line: of the file with the senses.
+        numbers: the numbers of these senses in WordNet, 1 for the first; empty if the file has none.
+        line: its line in the file with the senses.
     """
 
     start: int
@@ -131,9 +131,9 @@ def _first(settings: WsdConfig, train: list[SenseSentence], test: list[SenseSent
     keys = (key.split("%", 1) for key, number in numbers.items() if number == 1)
     first = {(lemma, TYPES.get(sense[:1], sense[:1])): f"{lemma}%{sense}" for lemma, sense in keys}
     words = [instance.word for sentence in test for instance in sentence.instances]
-    mend = "is it index.sense of the WordNet version of the keys, with the first sense numbered 1?"
+    remedy = "is it index.sense of the WordNet version of the keys, with the first sense numbered 1?"
     known = sum(word in first for word in words)
-    print(coverage(path, known, len(words), "first senses of the words of test", LOW_COVERAGE, mend), file=sys.stderr)
+    print(coverage(path, known, len(words), "first senses of the words of test", LOW_COVERAGE, remedy), file=sys.stderr)
     return first
 
 
@@ -166,7 +166,7 @@ class Means(NamedTuple):
 
     Attributes:
         vectors: (senses, L, W), of unit length.
-        rows: of the senses of each word, by their keys, the most frequent sense first.
+        rows: for each word the rows of its senses, by their keys, the most frequent sense first.
     """
 
     vectors: Tensor
@@ -239,7 +239,7 @@ def check_key(key: str, path: Path, line: int) -> str:
     """A sense key; refused unless it is a lemma, "%" and a sense."""
     lemma, sign, sense = key.partition("%")
     if not (lemma and sign and sense):
-        raise UserError(f"{key}: no sense key; expected a key like bank%1:14:00::", path, line)
+        raise UserError(f"{key}: not a sense key; expected a key like bank%1:14:00::", path, line)
     return key
 
 

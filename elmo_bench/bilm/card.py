@@ -76,7 +76,7 @@ def files_of(name: str | PathLike[str]) -> tuple[Path, Path]:
             '"open" and "mini" come with the project; for a tuned biLM give its folder, for any other its files, as '
             "options= and weights=, in Python BiLM.from_files(options, weights)"
         )
-        raise UserError(f"{name}: no biLM of that name and no folder; {other}")
+        raise UserError(f"{name}: there is no biLM of that name, and no such folder; {other}")
     found = []
     for kind, patterns in (("options", ("options.json", "*options.json")), ("weights", WEIGHTS)):
         there = next((paths for pattern in patterns if (paths := sorted(folder.glob(pattern)))), [])

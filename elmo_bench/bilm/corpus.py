@@ -163,8 +163,8 @@ def most_frequent(counts: Counter[str], size: int | None = None, least: int = 1)
     """A vocabulary: `<S>`, `</S>`, `<UNK>`, then the words by frequency, ties in order of first appearance.
 
     Args:
-        counts: of each word.
-        size: the most words, including the markers.
+        counts: the count of each word.
+        size: maximum number of words, including the markers.
         least: words with a smaller count are left out.
     """
     words = [word for word, number in counts.most_common() if number >= least and word not in MARKS]

@@ -331,7 +331,7 @@ def differences(kernels: Kernels) -> Iterator[float]:
 
 
 def _drawn(make: Callable[[], M], deviation: float, draws: torch.Generator) -> M:
-    """A module in float32, whatever torch's default, with random parameters; `deviation`: of its biases."""
+    """A module in float32, whatever torch's default, with random parameters; `deviation` is that of its biases."""
     with torch.device("meta"), SkipInitialValues():
         module = make()
     parameters = {

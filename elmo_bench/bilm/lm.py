@@ -119,7 +119,7 @@ def sampled_nll(
 
     Args:
         h: (N, P) outputs of the top layer; their dtype is that of the products.
-        rows, biases: (R, P) and (R,) of the softmax.
+        rows, biases: (R, P) and (R,), from the softmax.
         targets, negatives: (N,) and (K,) positions among the rows, the negatives all different; a negative that equals
             a word's target is masked for that word.
         log_targets, log_sample: log expected counts of targets and negatives.
@@ -210,7 +210,7 @@ class BidirectionalLM(nn.Module):
 
         Args:
             words: the input of the directions.
-            states: of both directions' layers.
+            states: the states of both directions' layers.
             dtype: of the matrix products.
             drop: dropout as in the release: on every layer's input, also when a residual connection adds it, and on
                 the output.
@@ -259,11 +259,11 @@ class BidirectionalLM(nn.Module):
                 lost = F.cross_entropy(logits, targets, reduction="none").view(-1, rows)  # (T, rows)
                 totals[direction] += lost.double().sum(0).cpu().numpy()
             count += pair[0].targets.numel()
-        pieces = totals * rows / count  # all are of one length
+        pieces = totals * rows / count  # all pieces have the same length
         nats = pieces.mean(1)  # (2,)
         if not nats.max() < FARTHEST:
-            mend = "if it was trained here, lower the learning rate"
-            raise UserError(f"the biLM has no finite perplexity on {name}; {mend}")
+            remedy = "if it was trained here, lower the learning rate"
+            raise UserError(f"the biLM has no finite perplexity on {name}; {remedy}")
         forward, backward = map(math.exp, nats)
         return {
             "forward": forward,

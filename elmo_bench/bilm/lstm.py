@@ -93,7 +93,7 @@ class Directions:
 
         Args:
             token: the token vectors, marks included, sentence by sentence; P wide.
-            packing: of the batch.
+            packing: the packing of the batch.
             starts: states before the first step, rows in packed order.
 
         Returns:

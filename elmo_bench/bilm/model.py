@@ -44,7 +44,7 @@ class BiLM(nn.Module):
     Writes to a parameter's `.data` may go unnoticed: the vectors are then those of the earlier weights.
 
     Args:
-        options: sizes.
+        options: the sizes.
         state: the initial state of every sentence. "zero": zeros. "warm": the state after eight empty sentences.
             "carry": the final state of the same row of the previous batch, as in the release; only with it do the
             vectors of a sentence depend on earlier sentences.
@@ -52,7 +52,7 @@ class BiLM(nn.Module):
             on a CPU, `DEVICE_TOKENS` elsewhere.
 
     Attributes:
-        precision: of the products without gradients on a CPU: "fp32", or "bf16" (see `frozen.py`).
+        precision: the type of products without gradients on a CPU: "fp32", or "bf16" (see `frozen.py`).
     """
 
     precision = "fp32"
@@ -115,7 +115,7 @@ class BiLM(nn.Module):
             state: the initial state of every sentence: "warm", "zero" or "carry" (see `BiLM`).
         """
         if not isinstance(name, str | PathLike):
-            raise UserError(f'{name!r} is no biLM: give "open", "mini" or the path of a folder')
+            raise UserError(f'{name!r} is not a biLM: give "open", "mini" or the path of a folder')
         return cls.from_files(*files_of(name), state)
 
     @property
@@ -195,11 +195,11 @@ class BiLM(nn.Module):
         return padded(self._run(sentences), [len(sentence) for sentence in sentences])
 
     def forward(self, sentences: Sequence[Sequence[str]]) -> Tensor:
-        """As `layers`."""
+        """The same as `layers`."""
         return self.layers(sentences)
 
     def difference(self, sentences: Sequence[Sequence[str]]) -> float:
-        """The largest difference of the layers of some sentences from those in fp32."""
+        """The largest difference of the layers of some sentences from the same layers in fp32."""
         answers = []
         for precision in (self.precision, "fp32"):
             bilm = copy.copy(self)  # with the same weights
@@ -324,6 +324,6 @@ def _listed(sentences: Any) -> list[list[str]]:
         several = isinstance(sentence, Iterable) and not isinstance(sentence, str)
         words = list(sentence) if several else [sentence]
         if not several or not all(isinstance(word, str) for word in words):
-            raise UserError(f'sentences[{number}] is no list of words; split texts first, as in [["Ida", "sang"]]')
+            raise UserError(f'sentences[{number}] is not a list of words; split texts first, as in [["Ida", "sang"]]')
         found.append(words)
     return found

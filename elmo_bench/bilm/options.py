@@ -63,7 +63,7 @@ class CharCnnOptions(Keys):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if max(width for width, _ in self.filters) > self.max_characters_per_token:
-            raise ValueError("filters has one that is wider than max_characters_per_token")
+            raise ValueError("filters has a width above max_characters_per_token")
         return self
 
     @property
@@ -84,7 +84,7 @@ class Options(Keys):
 
     @classmethod
     def parse(cls, data: Any, path: str | PathLike[str] | None = None) -> Options:
-        """From the nested dict of an official options.json; keys that only training uses are checked, but not kept."""
+        """The options in an official options.json's dict; keys that only training uses are checked, but not kept."""
         whole = valid(ReleasedOptions, data, path=path)
         return cls(lstm=whole.lstm, char_cnn=whole.char_cnn)
 
@@ -95,7 +95,7 @@ class Options(Keys):
 
 
 class ReleasedOptions(Options):
-    """With the keys that bilm-tf adds (train_elmo.py, training.py) and only its training uses."""
+    """Options with the keys that bilm-tf adds (train_elmo.py, training.py) and only its training uses."""
 
     batch_size: Count = 0
     n_epochs: Count = 0

@@ -1,6 +1,6 @@
 """The control `bilm=untrained`: a biLM before training, with the sizes of the scale's own biLM.
 
-A model's gain from it comes from the architecture (characters, recurrence, width), not from unlabelled text.
+A model's gain with it comes from the architecture (characters, recurrence, width), not from unlabelled text.
 """
 
 from __future__ import annotations

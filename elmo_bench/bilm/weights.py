@@ -1,7 +1,7 @@
 """Weights on disk: the official HDF5 layout, read and written with h5py, and our own as safetensors.
 
-Nothing is unpickled, and no link out of the file is followed. Official matrices are (input, output), ours (output,
-input) as in torch, so most are transposed.
+Nothing is unpickled, and no link out of the file is followed. Official matrices have the shape (input, output), ours
+(output, input) as in torch, so most are transposed.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ def official(ours: Mapping[str, Tensor], options: Options) -> dict[str, list[Ten
 
     Args:
         ours: the parameters of a biLM, by name.
-        options: of the biLM.
+        options: the options of the biLM.
 
     Returns:
         The parts of each dataset, from top to bottom.
     """
     views = {"char_embed": [ours["encoder.characters.weight"][1:]]}  # our id 0 means no token
 
-    def add(theirs: str, parameter: str, *more: str) -> None:
-        views[theirs] = [ours[name].t() for name in (parameter, *more)]  # (in, out); a vector is its own transpose
+    def add(dataset: str, parameter: str, *more: str) -> None:
+        views[dataset] = [ours[name].t() for name in (parameter, *more)]  # (in, out); a vector is its own transpose
 
     for i in range(len(options.char_cnn.filters)):
         weight = ours[f"encoder.convolutions.{i}.weight"]  # (out, in, width); theirs (height, width, in, out)
@@ -113,7 +113,7 @@ def export_weights(
 
 
 def stored_dtype(path: str | PathLike[str]) -> torch.dtype:
-    """float16 if a weights file, already loaded, stores all its numbers so, else float32."""
+    """float16 if a weights file, already loaded, stores all its numbers as float16, else float32."""
     if h5py.is_hdf5(path):
         with h5py.File(path, "r") as file:
             half = all(file[name].dtype == np.float16 for name in _datasets(file))  # type: ignore[union-attr]

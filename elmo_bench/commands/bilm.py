@@ -249,9 +249,9 @@ class OfBilm(Command):
     bilm: Name = "open"
     """open, mini, or a folder with a biLM in the official layout"""
     options: File | None = None
-    """instead of bilm: its options, in the official layout"""
+    """instead of bilm: the options file of a biLM, in the official layout"""
     weights: File | None = None
-    """and its weights"""
+    """and its weights file"""
 
     def files(self) -> tuple[Path, Path]:
         """The given options and weights, or those of `bilm`."""
@@ -269,8 +269,8 @@ class Perplexity(OfBilm):
 
     Prints a JSON object: the perplexity forward (given the previous words), backward (given the following words) and
     their mean, as in the paper; the number of predictions of each direction, including ends of sentences; the size of
-    the vocabulary, and the number of words of the text that it lacks. These all count as <UNK>, so compare perplexities
-    only for the same vocabulary and text.
+    the vocabulary, and the number of words of the text that it lacks. All these words count as <UNK>, so
+    compare perplexities only for the same vocabulary and text.
 
     The state is carried from sentence to sentence, as in training. A long text is read in 32 equal parts; up to 31
     predictions at its end are left out.
@@ -281,7 +281,7 @@ class Perplexity(OfBilm):
 
     page: ClassVar[str] = "bilms"
     examples: ClassVar[Examples] = {
-        "text=text.txt.xz": "of the open biLM", "bilm=own/biLM text=text.txt": "of a biLM in a folder",
+        "text=text.txt.xz": "by the open biLM", "bilm=own/biLM text=text.txt": "by a biLM in a folder",
     }  # fmt: skip
     text: Texts
     """one tokenized sentence per line; a file, a folder of files or a quoted pattern"""

@@ -74,7 +74,7 @@ class Command(Keys):
     """A command: its keys are its arguments, and its docstring is its help: a summary, and paragraphs on its files.
 
     Attributes:
-        page: of docs/, without .md, for further reading in a checkout.
+        page: a page of docs/, without .md, for further reading in a checkout.
         examples: arguments of example calls, each with an explanation or "".
         again: how to continue after a signal.
         overrides: whether any key of the configuration may be given, too; these are not parsed here.
@@ -207,7 +207,7 @@ def several(known: Collection[str]) -> AfterValidator:
 
 
 def placeholder(field: Any) -> str:
-    """The placeholder for the value of a key: the word in its type, as FILE."""
+    """The placeholder for the value of a key: the word in its type, such as FILE."""
     words = [*field.metadata, *(word for part in parts(field.annotation) for word in getattr(part, "__metadata__", ()))]
     return next((word for word in words if isinstance(word, str)), "VALUE")
 

@@ -118,7 +118,7 @@ class Publish(Command):
     entity: Name | None = None
     """W&B user or team; by default the key's own"""
     target: Literal["wandb", "hub"] = "wandb"
-    """where to"""
+    """where to publish"""
     head: Folder | None = None
     """with target=hub: folder of a head, or the task of a head that comes with the project"""
     repo: Annotated[str, "USER/NAME"] | None = None
@@ -136,7 +136,7 @@ class Publish(Command):
             raise UserError("target=hub needs head=FOLDER, written by export_head, and repo=USER/NAME")
         known = dict(packages())
         folder = heads.find(self.head) if self.head in known else Path(self.head)
-        named = folder.name if folder.name in known else None  # typed, so that its files may name code of its own
+        named = folder.name if folder.name in known else None  # as if typed, so that its files may name code of its own
         task = heads.read(named, folder=folder)["hyper_parameters"]["config"]["task"]["name"]  # checks it, too
         roots = [Path(self.results_root or places.OWN), places.RECORDED]
         text = card(folder, self.repo, known.get(task), *roots)
@@ -276,7 +276,7 @@ def _official(task: str, lines: list[dict[str, Any]], path: str) -> str:
     try:
         return reader.official(answers, rows)
     except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"these are no answers for {task} ({type(error).__name__}: {error})", path) from None
+        raise UserError(f"these are not answers for {task} ({type(error).__name__}: {error})", path) from None
 
 
 def find(task: str) -> Callable[..., dict[str, float]]:

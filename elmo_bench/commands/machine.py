@@ -29,7 +29,7 @@ class Bench(Command):
         "data_root=FOLDER write=true": "on real text, and saves the figures",
     }  # fmt: skip
     data_root: Folder | None = None
-    """folder of the open data; without it, made-up words are used; also DATA_ROOT"""
+    """folder of the open data, also from DATA_ROOT; without it, made-up words are used"""
     only: Annotated[str, several(PARTS)] | None = None
     """parts, separated by commas; by default all"""
     write: bool = False

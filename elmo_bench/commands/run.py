@@ -30,7 +30,7 @@ class OfSweeps(Command):
     scale: str = "mini"
     """data and biLM: mini (generated here), open or paper"""
     seeds: Thousand | None = None
-    """the seeds from 1 to this number; by default those of its file"""
+    """the seeds from 1 to this number; by default as in the sweep's file"""
     jobs: Thousand | None = None
     """number of runs trained at a time; by default two, on two cores without a GPU"""
     train: bool = Field(default=True, alias="run")
@@ -175,7 +175,7 @@ class Sweep(OfSweeps):
             from elmo_bench.sweeps.local import run_missing
 
             run_missing(planned)
-        if planned.runs:  # else none could be composed, and the errors are shown
+        if planned.runs:  # otherwise none could be composed, and the errors are shown
             root = Path(planned.runs[0].config.results_root)
             content = sweep_tables.content(planned.request, by_scale(planned.records.values()), planned.asked)
             assert content is not None  # it contains the requested tasks

@@ -147,7 +147,7 @@ class Prepare(Command):
         check_machine(run.trainer)
         vectors = settings.make(run)
         prepare(run, vectors)
-        print(f"{run.task.name}/{run.scale.name}: all inputs of its runs are there", flush=True)
+        print(f"{run.task.name}/{run.scale.name}: all inputs of its runs are ready", flush=True)
 
 
 class Data(Command):
@@ -158,7 +158,7 @@ class Data(Command):
     are not fetched again; an interrupted command continues where it stopped.
 
     In the folder of source=, a repository is NAME-COMMIT.tar.gz, as GitHub calls its archive, or a folder NAME-COMMIT;
-    other files have their name on the server. If some are missing, the command lists them with their addresses.
+    other files have the same name as on the server. If some are missing, the command lists them with their addresses.
     """
 
     page: ClassVar[str] = "data"
@@ -171,7 +171,7 @@ class Data(Command):
         "scale=paper task=ner": "says where to get CoNLL-2003, and checks it",
     }
     scale: Literal["mini", "open", "paper"] = "open"
-    """mini is generated"""
+    """scale of the data; mini's are generated when they are needed"""
     task: str = "all"
     """a task, or all"""
     sets: Annotated[str, "NAMES"] | None = None

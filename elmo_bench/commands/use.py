@@ -57,13 +57,13 @@ class Predict(Command):
     checkpoint: File | None = None
     """checkpoint of a run; its record gives the path, relative to results_root"""
     text: Annotated[str, "'...'"] | None = None
-    """one text, in quotation marks; or instead of it input"""
+    """one text, in quotation marks, instead of input"""
     input: File | None = None
     """JSON objects, plain text, any file that training reads; - for a pipe"""
     output: File | None = None
     """one line for each row of the input, in its order; by default printed"""
     format: Literal["json", "official"] | None = None
-    """json, as by default, or official (see above)"""
+    """json (the default) or official (see above)"""
     models_root: Folder | None = None
     """folder of heads and their biLMs; by default models/"""
     options: File | None = Field(default=None, alias="bilm.options")
@@ -115,7 +115,7 @@ class Demo(Command):
     bilm: Name = "open"
     """the biLM whose vectors are compared: open, mini, or a folder"""
     port: Annotated[int, Field(ge=0, le=65535), "N"] = 7860
-    """of this machine's address 127.0.0.1"""
+    """port of the page at this machine's address 127.0.0.1"""
     public: bool = False
     """true: every machine on the network can open the page"""
 
@@ -253,11 +253,11 @@ class Compare(OfBilm):
         "word=play first='they play chess' second='a play by Ibsen'": "by the open biLM",
     }
     word: str
-    """a word of both sentences, spelled as there"""
+    """a word of both sentences, spelled as in them"""
     first: Annotated[str, "'WORDS'"]
-    """a tokenized sentence"""
+    """a tokenized sentence with the word"""
     second: Annotated[str, "'WORDS'"]
-    """another one"""
+    """another tokenized sentence with it"""
     first_at: PositiveInt = 1
     """which of the word's occurrences in the first sentence, from 1"""
     second_at: PositiveInt = 1

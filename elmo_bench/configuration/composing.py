@@ -1,6 +1,6 @@
 """Composing configurations: Hydra composes each choice of files once, and every run with this choice gets a copy.
 
-A run is checked when it is composed, and then has its variant: the typed settings that differ from its files.
+A run is checked when it is composed, and then gets its variant: the typed settings that differ from its files.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _make_absolute(cfg: DictConfig) -> None:
 
 
 def roots(models_root: str | None = None) -> dict[str, str | None]:
-    """The folders of a run, from the first page alone, so that nothing has to be composed."""
+    """The folders of a run, from the first configuration file alone, so that nothing has to be composed."""
     page = OmegaConf.masked_copy(yaml_text.read(places.CONF / "train.yaml"), [*ROOTS])
     page.models_root = models_root or page.models_root
     _make_absolute(page)
@@ -225,15 +225,15 @@ def parse(text: str) -> Any:
 
 
 def variant(run: RunConfig, places_too: bool = False) -> dict[str, Any]:
-    """What a run changes of its task's configuration at its scale and arm: dotted keys and values, as they are typed.
+    """A run's changes to its task's configuration at its scale and arm: dotted keys and values, as typed.
 
-    They are those that may change a result. Other word vectors, another source of layers and files of callbacks are one
-    key each, `vectors`, `bilm` and `callbacks`, whatever their files set; what was typed beside the choice has its own
-    keys.
+    Only changes that may alter a result count. Other word vectors, another source of layers and files of callbacks are
+    one key each, `vectors`, `bilm` and `callbacks`, whatever their files set; settings typed in addition to the choice
+    have their own keys.
 
     Args:
         run: a run.
-        places_too: whether where files lie is told, too (`PLACES`).
+        places_too: whether to include the places of files, too (`PLACES`).
     """
     files, parsed = _chosen(run.typed)
     page = _composed(_state(), "train", files, run.arm)
@@ -292,8 +292,8 @@ def _value(node: Any, key: str) -> Any:
     return node
 
 
-# At import, so that worker processes of a launcher have them, too: the resolvers; the schema, `schema` for a run and
-# `schema/bilm/<kind>` for each kind of source of layers; the messages.
+# Registered at import, so that worker processes of a launcher have them, too: the resolvers; the schema, `schema` for a
+# run and `schema/bilm/<kind>` for each kind of source of layers; the messages.
 
 RESOLVERS = {
     "root": lambda name="": str(places.ROOT / name),  # `${root:models}`: a folder of the checkout

@@ -28,7 +28,7 @@ T = TypeVar("T")
 LONGEST = 99  # characters of a value in a message
 LARGEST = 1e37  # a tenth of the largest 32-bit float, which leaves room for the corrections of an optimizer
 REQUIRED = "???"  # OmegaConf's mark for a value that a configuration file must give
-FORMS = {  # of types that pydantic calls by their names in Python
+FORMS = {  # messages for types that pydantic calls by their names in Python
     "model_type": "should be a block of keys", "dict_type": "should be a mapping, as {key: value}",
     "list_type": "should be a list, as [a,b]",
 }  # fmt: skip
@@ -121,14 +121,14 @@ def defaults(block: type[Keys]) -> dict[str, Any]:
 
 
 def valid(kind: Any, value: Any, name: str = "", text: bool = False, path: Any = None) -> Any:
-    """A value of a type: a block from plain containers, say.
+    """A checked value of a type, such as a block from plain containers.
 
     Args:
         kind: a block, or any type that pydantic knows.
-        value: from the file.
+        value: the value in the file.
         name: its key.
-        text: whether all values are as typed on the command line.
-        path: of the file.
+        text: whether all values are texts, as typed on the command line.
+        path: the file.
     """
     try:
         if not isinstance(kind, type) or not issubclass(kind, BaseModel):

@@ -90,7 +90,7 @@ OF_FILES = {  # how to choose files, by the group that was given a path
     "vectors": "for a file, vectors=page task.words.path=FILE",
 }
 QUOTE = (
-    "the value has a sign that Hydra reads as its own, or a letter that it does not know; quote it for Hydra and the "
+    "the value has a character that Hydra reads as syntax or does not know; quote it for Hydra and the "
     "shell, as in 'key=\"Zoë, 3=x\"'"
 )
 

@@ -106,11 +106,11 @@ class Finding(Keys):
             `less` that `more` avoids; "updates": the percentage of updates saved; for the weights s_j at `place`, in
             the runs `more` alone: "first_layer": s_1 minus the largest other, "spread": the smallest minus the largest,
             "lower_layers": the mean of all but the last, minus the last.
-        place: of the weights, input or output.
+        place: the place of the weights, input or output.
         region: (low, high), where the difference lies if the finding holds; null in the file: no bound.
-        quantity: of a study: what the number counts, for each task of `paper`, or of the biLM under "".
-        layer, minus: of which layer it is, and the layer whose value is subtracted.
-        unit: of the quantity.
+        quantity: for a study, the measured quantity of each task of `paper`, or of the biLM under "".
+        layer, minus: the layer of the quantity, and the layer whose value is subtracted.
+        unit: the unit of the quantity.
         untested: the reason if nothing here tests it.
     """
 
@@ -150,7 +150,7 @@ class SweepTable(Keys):
 
     Attributes:
         title, note: above the table.
-        tasks, scales: of the sweep; none named: all.
+        tasks, scales: the tasks and scales of the sweep; all if none is named.
         also: settings of runs outside the product of Hydra's parameters, with the same seeds.
         split: of the scores shown, dev or test.
         shows: "scores", or "weights" of the layers.
@@ -160,7 +160,7 @@ class SweepTable(Keys):
         over: columns that all later ones are compared with, in a sweep of sources of layers; an override may then
             replace the settings, and columns left without runs are not shown.
         impossible: a run whose error has this text cannot be trained and has not failed; its cell shows a dash.
-        findings: of the paper, tested by the table.
+        findings: the paper's findings that the table tests.
     """
 
     title: Text = ""
@@ -235,8 +235,8 @@ def _table(path: Path, changed: int) -> SweepTable:
         raise UserError(f"the first line must be `{GLOBAL}`, as in the other files of conf/sweep/", path)
     chosen = [key for one in page.get("defaults") or [] if not isinstance(one, str) for key in one if key != TASK]
     for key in [*(key for key in page if key not in ("defaults", "hydra", "table")), *chosen]:
-        where = "give it its one value under hydra.sweeper.params, and in the `of` of each column"
-        raise UserError(f"{key}: a setting that all runs have is part of a sweep, too: {where}", path)
+        where = "give it its single value under hydra.sweeper.params, and in the `of` of each column"
+        raise UserError(f"{key}: a setting that all runs share is part of the sweep, too: {where}", path)
     block = OmegaConf.to_container(page.table) if page.get("table") else {"title": path.stem, "note": "Dev."}
     return valid(SweepTable, block, "table", path=path)
 

@@ -195,13 +195,13 @@ class VectorSetConfig(Keys):
     cased: Flag = True
     """whether the table has capital letters; false: words are looked up in lower case"""
     lookup: Literal["exact", "lower"] | None = None
-    """exact: words unchanged; lower: then in lower case; null: as in task.words"""
+    """exact: words unchanged; lower: if not found, in lower case; null: as in task.words"""
     missing: Literal["random", "zero"] | None = None
     """vectors for words that the table lacks; null: as in task.words"""
     unit: Flag | None = None
     """scale every vector to unit length; null: as in task.words"""
     files: Aside[list[Text]] = []
-    """its file below vectors_root: the first of these that exists is read"""
+    """its possible files below vectors_root; the first that exists is read"""
     words: Aside[Text | None] = None
     """the file of its words, one per line, if `files` have only numbers"""
     package: Aside[Text | None] = None
@@ -389,7 +389,7 @@ LIGHTNING = (  # arguments passed on to its Trainer; null is its default
 PRECISIONS = {"32": "32-true", "64": "64-true", "16": "16-mixed", "bf16": "bf16-mixed"}  # as older releases write them
 WHOLE = "dev and test are scored whole, and dev after every epoch; debug=fast or debug=limit tries a run out"
 ENDS = "task.fit.epochs and task.fit.patience say when training ends"
-OURS = "this is decided here, so that a resumed run equals an undisturbed one"
+OURS = "this is fixed, so that a resumed run equals an uninterrupted one"
 ANSWERS = {
     "max_epochs": "task.fit.epochs sets it",
     "gradient_clip_val": "task.clip.value sets it",
@@ -400,7 +400,7 @@ ANSWERS = {
     "enable_progress_bar": "trainer.progress sets it (auto, true or false)",
     "gpu": "trainer.devices=[N] names a GPU by its number",
     "default_root_dir": "results_root sets it",
-    "strategy": "trainer.devices=N trains with DDP, a process a device; there is no other strategy",
+    "strategy": "trainer.devices=N trains with DDP, one process per device; there is no other strategy",
     "num_nodes": "a run has one machine; sweep on=slurm spreads the runs of a sweep over many",
     **dict.fromkeys(("max_steps", "min_steps", "max_time"), ENDS),
     **dict.fromkeys(("limit_val_batches", "limit_test_batches", "limit_predict_batches"), WHOLE),
@@ -474,7 +474,7 @@ class TrainerConfig(Keys):
                 return kept | {"devices": len(named)}
             case list(named):
                 wanted = "the number of one GPU, as in [1], or how many devices"
-                several = "; of several by number: CUDA_VISIBLE_DEVICES=1,3 and trainer.devices=2"
+                several = "; for several GPUs by number: CUDA_VISIBLE_DEVICES=1,3 and trainer.devices=2"
                 raise UserError(f"trainer.devices={as_typed(named)}: {wanted} is needed{several}")
         return kept
 

@@ -47,7 +47,7 @@ class Elmo(nn.Module):
     A frozen source is not part of checkpoints, optimizer or averaged weights, and `train()` does not affect it.
 
     Args:
-        source: of layers, or the cache of a frozen source.
+        source: the source of layers, or the cache of a frozen source.
         options: the `elmo:` block of a configuration; `finetune="joint"` trains the source's module too, and saves it
             in checkpoints.
     """
@@ -167,8 +167,8 @@ class Representation(nn.Module):
         """[x_k ; ELMo_k] of shape (B, T, D), and ELMo_k for the output, (B, T, E).
 
         Args:
-            tokens: of one text field.
-            words: their vectors, if they are looked up already.
+            tokens: the words of one text field.
+            words: their word vectors, if they are looked up already.
         """
         elmo = {} if self.elmo is None else self.elmo(tokens)
         parts = []

@@ -90,7 +90,7 @@ def train(recipe: Mapping[str, Any], path: Path) -> None:
 
 
 class ReadSentences:
-    """The sentences that the biLM has read, in the same order; can be iterated several times."""
+    """The sentences that the biLM has read, in the same order; they can be iterated over several times."""
 
     def __init__(self, recipe: Mapping[str, Any], bar: Any):
         from elmo_bench.bilm.corpus import Corpus, TextSource
@@ -123,7 +123,7 @@ def seen(ends: np.ndarray, tokens: int, rows: int, steps: int) -> np.ndarray:
     The text, with a marker before each sentence, is cut into `rows` equal pieces that are read in parallel, `steps`
     tokens per update (elmo_bench/bilm/corpus.py). A sentence counts as read if its marker was read.
     """
-    starts = np.concatenate([[0], ends[:-1]]) + np.arange(len(ends))  # of the markers, in the stream
-    length = (int(ends[-1]) + len(ends)) // rows  # of a piece
+    starts = np.concatenate([[0], ends[:-1]]) + np.arange(len(ends))  # the positions of the markers in the stream
+    length = (int(ends[-1]) + len(ends)) // rows  # the length of a piece
     read = min(max(1, tokens // (rows * steps)), max(1, length // steps)) * steps
     return (starts % length < read) & (starts < rows * length)

@@ -35,7 +35,7 @@ DAMAGED = "is the file damaged?"
 
 
 def read(table: VectorFiles, words: Container[str], size: int) -> dict[str, Tensor]:
-    """The rows (size,) of `words` in a table, spelled exactly so; the first row of a repeated word.
+    """The rows (size,) of `words` in a table, in exactly this spelling; the first row of a repeated word.
 
     Rows of other words are not kept, so that memory is bounded by `words`.
     """
@@ -147,7 +147,7 @@ def _matrix(path: Path, names: Sequence[str], words: Container[str], size: int) 
     return vectors
 
 
-HARDLY = 0.01  # a file with a smaller share of the words of the data is for other data
+LOW_COVERAGE = 0.01  # a file with a smaller share of the words of the data is for other data
 
 
 class Lookup(NamedTuple):
@@ -170,8 +170,8 @@ def find(table: VectorFiles, words: Iterable[str], size: int, lookup: Lookup) ->
     known = {word: row for word, row in found.items() if row is not None}
     if lookup.unit:  # in 64 bits, because squares of large numbers overflow 32; a zero vector is unchanged
         known = {word: F.normalize(row.double(), dim=0, eps=1e-300).float() for word, row in known.items()}
-    mend = "is it the right file, of this language? For invented words take vectors=text or vectors=random"
-    print(coverage(table.vectors, len(known), len(forms), "words of the data", HARDLY, mend), file=sys.stderr)
+    remedy = "is it the right file, of this language? For invented words take vectors=text or vectors=random"
+    print(coverage(table.vectors, len(known), len(forms), "words of the data", LOW_COVERAGE, remedy), file=sys.stderr)
     return known
 
 
@@ -190,7 +190,7 @@ class WordsUsed(NamedTuple):
 
     source: str  # "random", "file", "sets", or "text": trained on the biLM's text
     tables: list[WordTable]
-    number: int  # of words in the vocabulary
+    number: int  # the number of words in the vocabulary
 
     @property
     def found(self) -> set[str]:
@@ -277,7 +277,7 @@ def word_embedding(
         missing: "random" or "zero": vectors for words that the file lacks.
         lookup: "exact": words are looked up unchanged; "lower": words that the file lacks also in lower case.
         unit: scale the file's vectors to unit length; otherwise they are used unchanged.
-        vectors: of the words, from one or several tables side by side.
+        vectors: the vectors of the words, from one or several tables side by side.
     """
     check_rules(missing, lookup)
     embedding = nn.Embedding(len(vocabulary), size, padding_idx=0)

@@ -35,7 +35,7 @@ class BilmLayers:
 
     @classmethod
     def of(cls, bilm: BiLM) -> BilmLayers:
-        """From a `BiLM` object."""
+        """The layers of a `BiLM` object."""
         source = cls.__new__(cls)
         source.module = bilm
         return source
@@ -73,8 +73,8 @@ class BilmLayers:
 
 
 # Part of the definition of "carry": other numbers give other layers.
-STREAMS = 32  # maximum; they are read in parallel
-SHORTEST = 32  # minimum of sentences in a stream, so that few sentences start at zero
+STREAMS = 32  # the maximum number of streams, which are read in parallel
+SHORTEST = 32  # the minimum number of sentences in a stream, so that few sentences start at zero
 
 
 class CarriedLayers(BilmLayers):
@@ -92,7 +92,7 @@ class CarriedLayers(BilmLayers):
       starts at zero and is carried from every sentence to the next, in the backward LSTMs too, as in the release.
 
     Args:
-        bilm: with state "carry".
+        bilm: a biLM with state "carry".
         text: distinct sentences, in their order.
     """
 
@@ -102,7 +102,7 @@ class CarriedLayers(BilmLayers):
 
     @property
     def cacheable(self) -> bool:
-        """In its own cache, because `settings` contain the text."""
+        """True, for a cache of its own, because `settings` contain the text."""
         return self.sha256 is not None
 
     @property

@@ -42,7 +42,7 @@ class ActivationCache:
     """Replaces a frozen source of layers in a model.
 
     Args:
-        source: frozen, from files, each sentence's layers a function of its settings and of the sentence alone
+        source: a frozen source from files, each sentence's layers a function of its settings and of the sentence alone
             (`cacheable`).
         folder: shared by all sources; each gets a subfolder.
         layer: store only this layer, for a model that reads no other (`elmo.layers=last`); None: all.
@@ -67,7 +67,7 @@ class ActivationCache:
         self.folder = Path(folder) / key
         self.console = Console(stderr=True)
         self.shards = Shards(self.folder, self.blocks)
-        self._reported = 0  # damaged shards
+        self._reported = 0  # the number of damaged shards reported so far
         self._refresh()
 
     def layers(self, sentences: Sentences) -> Tensor:
@@ -75,7 +75,7 @@ class ActivationCache:
         return self.read([[sentence] for sentence in sentences]).expand()
 
     def read(self, rows: Sequence[Sentences]) -> Stored:
-        """The layers of a batch in stored form. Missing or damaged sentences are computed, and rounded likewise.
+        """The layers of a batch in stored form. Missing or damaged ones are computed, and rounded likewise.
 
         Args:
             rows: the sentences of each row, whose words follow one another.

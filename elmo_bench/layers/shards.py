@@ -54,11 +54,11 @@ class Blocks:
     doubled: bool
 
     def elements(self, tokens: int) -> int:
-        """Numbers in the block of a sentence of `tokens` words."""
+        """The number of numbers in the block of a sentence of `tokens` words."""
         return tokens * (self._first + (self.n_layers - 1) * self.width)
 
     def nbytes(self, tokens: int) -> int:
-        """Bytes of that block."""
+        """The size of that block in bytes."""
         return self.elements(tokens) * DTYPE.itemsize
 
     def pack(self, layers: Tensor) -> bytes:
@@ -143,7 +143,7 @@ class Shards:
     """Reads and adds to the shards of one folder; to add, a process must hold the folder's lock.
 
     Args:
-        folder: of one source of layers; it need not exist yet.
+        folder: the folder of one source of layers; it need not exist yet.
         blocks: the layout of its blocks.
 
     Attributes:

@@ -27,7 +27,7 @@ class Layers(Protocol):
 
     Attributes:
         n_layers: number of layers, including the context-free one (L + 1 for a biLM of L LSTM layers).
-        width: of each layer's vectors, W.
+        width: the width of each layer's vectors, W.
         sha256: digest of the files that determine the layers; None for a source not read from files.
         module: computes the layers. It is moved to the model's device, and is frozen or trained with the model
             (elmo.finetune=joint). None if there is nothing to train, as in a cache.

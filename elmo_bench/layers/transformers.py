@@ -21,7 +21,7 @@ from elmo_bench.nn.packing import budgeted, padded
 from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.places import expanded
 
-Pieces = list[int]  # of one word
+Pieces = list[int]  # the pieces of one word
 
 
 class Window(NamedTuple):
@@ -143,7 +143,7 @@ class TransformersLayers:
     Attributes:
         n_layers: the embedding layer and the hidden layers; layer 0 is the model's `hidden_states[0]`.
         width: the model's hidden size.
-        sha256: of the folder's configuration, weights and tokenizer.
+        sha256: a digest of the folder's configuration, weights and tokenizer.
     """
 
     cacheable = True

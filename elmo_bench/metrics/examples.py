@@ -24,7 +24,7 @@ class Items:
         rows: (n,) integers, the row of the split (from 0) that each example belongs to.
         clusters: (n,) integers; examples of one cluster are not independent of each other (questions about one
             article). Clusters are numbered from 0 in the order of their first examples.
-        names: of the clusters, such as the articles' titles; empty if they have only numbers.
+        names: the names of the clusters, such as the articles' titles; empty if they have only numbers.
 
     Raises:
         ValueError: inconsistent arrays, or numbers that are not finite.

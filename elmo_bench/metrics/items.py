@@ -41,7 +41,7 @@ class Tally:
         """Adds one example.
 
         Args:
-            values: of the statistics, in their order.
+            values: the values of the statistics, in their order.
             cluster: the key of its cluster, from `AdditiveMetric.cluster`.
         """
         for column, value in zip(self._values.values(), values, strict=True):

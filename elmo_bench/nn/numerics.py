@@ -60,7 +60,7 @@ class ScoreLinear(nn.Linear):
 
 
 def allow_tf32(allowed: bool) -> None:
-    """Whether a GPU may compute products, LSTMs and convolutions of float32 in TF32, which has 10 bits of fraction.
+    """Sets whether a GPU may compute products, LSTMs and convolutions of float32 in TF32, with 10 bits of fraction.
 
     By default torch's products do not use TF32, but its LSTMs and convolutions do.
     """

@@ -20,7 +20,7 @@ class Packing:
     """Index arithmetic of one batch.
 
     Args:
-        lengths: of the sentences, marks included.
+        lengths: the lengths of the sentences, marks included.
 
     Attributes:
         rows: (B,) sentences in packed order, longest first.

@@ -21,7 +21,7 @@ from elmo_bench.nn.kernels.library import Kernels, checked, most_threads
 from elmo_bench.nn.numerics import compiled, outer
 
 NEAR, NEAR_HALF = 1e-4, 0.1  # largest difference from torch that the check of the compiled functions accepts
-SIZE = 64  # numbers of a state in it
+SIZE = 64  # the size of a state in this check
 INFINITE = float("inf")
 
 
@@ -34,8 +34,8 @@ class CellKind(NamedTuple):
 
     number: int
     gates: int
-    others: int  # of `extra`: further inputs of the cell
-    kept: int  # for the backward pass
+    others: int  # the size of `extra`: further inputs of the cell
+    kept: int  # the size of the values kept for the backward pass
     step: Callable[[Tensor, Tensor, Tensor, Tensor, float], tuple[Tensor, Tensor]]
 
 
@@ -62,7 +62,7 @@ def _coupled(gates: Tensor, extra: Tensor, h: Tensor, c: Tensor, clip: float) ->
 
 
 def _projected(gates: Tensor, extra: Tensor, h: Tensor, c: Tensor, clip: float) -> tuple[Tensor, Tensor]:
-    """c' = f * c + i * tanh(j) within the bound; o * tanh(c') is projected. c stays float32 beside 16-bit products."""
+    """c' = f * c + i * tanh(j) within the bound; o * tanh(c') is projected. c is float32 even with 16-bit products."""
     i, j, f, o = gates.to(c.dtype).chunk(4, dim=2)
     c = torch.sigmoid(f + FORGET_BIAS) * c + torch.sigmoid(i) * torch.tanh(j)
     c = c.clamp(-clip, clip)

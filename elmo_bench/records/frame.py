@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 COLUMNS = ["task", "scale", "arm", "variant", "vectors", "bilm", "data", "seed", "split", "metric", "headline", "value",
            "group", "run"]  # fmt: skip
 ELMO = ("elmo", "bilm")  # blocks that a baseline does not have
-CHOSEN = {"vectors", "bilm"}  # chosen for both arms
+CHOSEN = {"vectors", "bilm"}  # keys chosen for both arms
 CONTEXT_FREE: Setting = {"elmo.layers": 0}  # the controls of conf/sweep/context.yaml
 UNTRAINED: Setting = {"bilm": "untrained"}
 
@@ -33,20 +33,20 @@ def results(folder: str | PathLike[str] | None = None, headline_only: bool = Fal
     """A row for each run, split and metric.
 
     Columns: task, scale, arm ("baseline" or "elmo"), variant (other changes to its task's configuration, as "key=value
-    key=value"), vectors, bilm (None for a baseline), data (your own files, empty with the scale's), seed, split ("dev"
+    key=value"), vectors, bilm (None for a baseline), data (your own files, empty for the scale's), seed, split ("dev"
     or "test"), metric, headline (whether it is the task's own metric, by which the run selected its epoch), value
     (percent), group (the same for runs that differ only in their seed; files of the same name but other content make
     different groups), run (its id).
 
     Args:
-        folder: of results; None: your own, results/own. "results" in a checkout: the reference runs.
+        folder: the folder of results; None: your own, results/own. "results" in a checkout: the reference runs.
         headline_only: leave out the rows of other metrics.
     """
     if not isinstance(folder, str | PathLike | None):
-        raise UserError(f"{folder!r} is no folder of results: give one path")
+        raise UserError(f"{folder!r} is not a folder of results: give one path")
     root = Path(places.OWN if folder is None else folder)
     if folder is not None and not (root / "runs").is_dir():
-        raise UserError("no folder of results: it has no runs/; leave it out to read your own", root)
+        raise UserError("not a folder of results: it has no runs/; leave it out to read your own", root)
     table = frame_of(store.full_runs(store.read_all(root)))
     return table.query("headline").reset_index(drop=True) if headline_only else table
 
@@ -63,8 +63,8 @@ def frame_of(records: Iterable[Record]) -> DataFrame:
 def rows_of(records: Iterable[Record]) -> DataFrame:
     """A row for each run: the columns of `results`, further columns that distinguish groups of runs, and its record.
 
-    Further columns: label (its arm and changes in words), weights and inputs (digests of the biLM and of data), scores
-    (split, metric, headline and value of each), record.
+    Further columns: label (its arm and changes in words), weights and inputs (digests of the biLM and of the data),
+    scores (split, metric, headline and value of each), record.
     """
     from pandas import DataFrame
 
@@ -92,7 +92,7 @@ def fits(run: Started, setting: Setting) -> bool:
 
 
 def normal(setting: Setting, scale: str) -> Setting:
-    """A setting without the keys that change nothing: `arm=elmo`, the scale's own biLM, ELMo's keys of a baseline."""
+    """A setting without keys that change nothing: `arm=elmo`, the scale's own biLM, and ELMo's keys for a baseline."""
     if setting.get("arm") == "baseline" or setting.get("elmo.where") == "none":
         kept = {key: each for key, each in setting.items() if key.partition(".")[0] not in (*ELMO, "arm")}
         return kept | {"arm": "baseline"}
@@ -103,7 +103,7 @@ def normal(setting: Setting, scale: str) -> Setting:
 
 
 def in_words(setting: Setting) -> str:
-    """A setting as the title of a column: "+ELMo" for the task's configuration itself, else the typed keys."""
+    """A setting as the title of a column: "+ELMo" for the task's configuration itself, otherwise the keys as typed."""
     if setting == {"arm": "baseline"}:
         return "baseline"
     return " ".join(f"{key}={value}" for key, value in setting.items()) or "+ELMo"
@@ -133,7 +133,7 @@ def table_of(run: Started) -> str:
 
 
 def is_main(run: Started, random: bool = False) -> bool:
-    """Whether it belongs to the paper's comparison: its task's configuration, any pre-trained word vectors and biLM.
+    """Whether a run belongs to the paper's comparison: its task's configuration, any pre-trained word vectors and biLM.
 
     With `random`: whether it belongs to the same comparison without pre-trained word vectors.
     """
@@ -142,5 +142,5 @@ def is_main(run: Started, random: bool = False) -> bool:
 
 
 def is_context_control(run: Started) -> bool:
-    """Whether it is a control of the paper's comparison: ELMo without context, or with an untrained biLM."""
+    """Whether a run is a control of the paper's comparison: ELMo without context, or with an untrained biLM."""
     return fits(run, CONTEXT_FREE) or fits(run, UNTRAINED)

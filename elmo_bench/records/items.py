@@ -16,7 +16,7 @@ from elmo_bench.system.storage.integrity import damage
 FORMAT = 1
 SPLITS = ("dev", "test")
 DEV, PREDICTIONS = "dev.items.npz", "predictions.test.jsonl"  # in a run's work folder
-TOLERANCE = 1e-6  # of a metric in percent
+TOLERANCE = 1e-6  # for a metric in percent
 REMEDY = "remove it and its record, and run again"
 RESTART = "start the run again with force=true"  # for a run without a record
 
@@ -60,7 +60,7 @@ def read(path: Path, remedy: str = REMEDY) -> dict[str, Items]:
             arrays = dict(file)
         if (file_format := int(arrays.pop("format"))) != FORMAT:
             raise UserError(
-                f"per-example results in format {file_format}, of another version of elmo_bench; {remedy}", path
+                f"per-example results in format {file_format}, written by another version of elmo_bench; {remedy}", path
             )
         found = {}
         for split in SPLITS:
@@ -105,7 +105,7 @@ def check(
 def collect(folder: Path, test: Items | None) -> dict[str, Items]:
     """The per-example results to save beside a run's record: of dev at the selected epoch, and of test.
 
-    The results of dev are in the run's work folder, those of test in the module after its test.
+    The results of dev are in the run's work folder, the results of test in the module after its test.
     """
     if test is None:
         raise ValueError("the module has not been tested")

@@ -14,24 +14,24 @@ from elmo_bench.system.storage import json_text, limits
 
 
 def check_files(*runs: RunConfig, text_alone: bool = False) -> None:
-    """Checks one or several runs of a task, before anything is made or trained; `text_alone` as of `missing_files`."""
+    """Checks one or several runs of a task, before anything is made or trained; `text_alone` as in `missing_files`."""
     problems = dict.fromkeys(problem for run in runs for problem in missing_files(run, text_alone))
     check_missing(f"task={runs[0].task.name} scale={runs[0].scale.name}", [*problems])
 
 
 def missing_files(run: RunConfig, text_alone: bool = False) -> list[str]:
-    """What a run reads that is not here, a line each; settings that do not go together are an error before that.
+    """The missing inputs of a run, one line each; settings that do not go together raise an error first.
 
     Args:
-        run: to be prepared.
-        text_alone: whether only its data and its biLM are read, for their text.
+        run: the run to be prepared.
+        text_alone: whether only the text is needed, from its data and its biLM.
     """
     if run.scale.name not in run.task.scales:
         offered = ", ".join(f"scale={scale}" for scale in run.task.scales) or "no scale"
         raise UserError(f"task={run.task.name} has no data for scale={run.scale.name}; it offers {offered}")
     if not text_alone:
         check_choices(run)
-    found = [] if run.scale.maker else _missing_data(run)  # generated data are made
+    found = [] if run.scale.maker else _missing_data(run)  # generated data are made when needed
     if run.sets and not text_alone:
         from elmo_bench.embedding import tables
 
@@ -41,7 +41,7 @@ def missing_files(run: RunConfig, text_alone: bool = False) -> list[str]:
 
 
 def check_choices(run: RunConfig) -> None:
-    """Raises `UserError` for word vectors or a biLM that the model cannot use so, or that are not clearly chosen."""
+    """Raises `UserError` if the model cannot use the word vectors or the biLM, or if their choice is ambiguous."""
     words, source = run.task.words, run.vectors.source
     if words is not None and not run.words_dropped:
         path = words.get("path")

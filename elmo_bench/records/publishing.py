@@ -35,7 +35,7 @@ def publish(
     """Makes a W&B run of every record without one, named by the run's id; returns the count of each outcome.
 
     Args:
-        results_root: of the records.
+        results_root: the folder of the records.
         folder: `folder/wandb/` receives offline runs.
         options: the project and the entity.
         tracked: yields the records without a W&B run, and may show the progress.
@@ -106,7 +106,7 @@ def publish_dashboards(
 
     Args:
         places: the records of each task and scale.
-        tables: of all of them, in Markdown.
+        tables: the tables of all records, in Markdown.
         folder: `folder/wandb/` stores the URLs.
         options: the project and the entity.
     """
@@ -133,9 +133,10 @@ def publish_dashboards(
 
 
 def dashboards(entity: str, project: str, places: Sequence[Sequence[Record]], tables: str) -> dict[str, Any]:
-    """A workspace whose sections are scores, training, layer weights and cost, its runs grouped by table and label.
+    """The workspace and the report of a project.
 
-    And a report with the tables, then for every task and scale the panels of its runs, grouped by label.
+    The workspace has the sections scores, training, layer weights and cost, its runs grouped by table and label. The
+    report has the tables, then for every task and scale the panels of its runs, grouped by label.
     """
     try:
         import wandb_workspaces.reports.v2 as wr  # type: ignore[import-not-found]
@@ -162,7 +163,7 @@ def _panels(wr: Any, records: Sequence[Record]) -> dict[str, list[Any]]:
     """The panels of some runs, by section."""
     monitors = sorted({record.monitor for record in records})
     mixes = {(place, len(epochs[0])) for record in records for place, epochs in record.layer_weights.items()}
-    layers = dict(sorted(mixes))  # for a place, the largest number
+    layers = dict(sorted(mixes))  # the largest number of layers at each place
 
     def curve(title: str, *metrics: str) -> Any:
         return wr.LinePlot(title=title, x="epoch", y=[*metrics])

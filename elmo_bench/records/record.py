@@ -24,7 +24,7 @@ DIGEST = re.compile("sha256:[0-9a-f]{64}")  # of a file, in settings
 Plain = dict[str, Any]
 Name = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_][a-zA-Z0-9_.+-]{0,99}$")]  # part of a path and of a page
 Id = Annotated[str, StringConstraints(pattern="^[0-9a-f]{16}$")]
-Number = Annotated[float, Field(ge=-1e12, le=1e12)]  # what can be drawn and squared
+Number = Annotated[float, Field(ge=-1e12, le=1e12)]  # small enough to be drawn and squared
 Scores = dict[str, Number]  # percent; a user's own task may have a metric with other bounds
 Figure = float | dict[str, float] | None  # of the paper: a number, or one for each metric
 EPOCHS = shape(epoch=list[NonNegativeInt], updates=list[PositiveInt])  # columns that every history has
@@ -72,15 +72,15 @@ class Started:
 
     Attributes:
         arm, variant: baseline or elmo, and the differences from the task's configuration by dotted key.
-        version: of the task's computation.
+        version: the version of the task's computation.
         run, group: 16 hexadecimal digits, hashes of the settings with and without the seed.
         bilm: the name and sha256 of the biLM, null for a baseline, and whether it was tuned.
-        commit, dirty: of the code; None without git.
-        config: the resolved configuration, without folders of a machine.
-        own_files: by split, the name of a user's file that replaces the scale's; None for an older record, for which
-            the current configuration files are compared.
+        commit, dirty: the commit of the code, and whether the code differs from it; None without git.
+        config: the resolved configuration, without the folders of a machine.
+        own_files: by split, the name of a user's file that replaces the scale's file; None for an older record, for
+            which the current configuration files are compared.
         where, has_elmo: where ELMo enters ("none", "input", "output" or "both"), and whether it does.
-        bilm_name, bilm_seed: of the biLM; None for a baseline, and 1 unless the run trains it itself from another seed.
+        bilm_name, bilm_seed: the biLM's name, None for a baseline; its seed, 1 unless the run trains it from another.
         from_bilm: whether its layers, if it has any, are a biLM's, not those of another source such as a Transformer.
         has_seen: whether its source of layers was trained on data of its task, according to the source (`bilm.seen`).
         monitor: the metric by which the task selects an epoch.
@@ -139,16 +139,16 @@ class Record(Started):
     """A finished run.
 
     Attributes:
-        metrics: of the selected epoch, in percent, by split ("dev", "test") and name.
+        metrics: the scores of the selected epoch, in percent, by split ("dev", "test") and name.
         epoch: the selected epoch, from 1.
-        epochs, updates: their total numbers; `selected_updates`: the updates until the selected epoch.
+        epochs, updates: the total numbers; `selected_updates`: the updates until the selected epoch.
         layer_weights, gamma: by place of ELMo, for each epoch the weights s_j of all layers, and gamma.
-        seconds, device_seconds: of the run; of the processor or GPU in its epochs.
+        seconds, device_seconds: the time of the run; the computing time of the processor or GPU in its epochs.
         preparing: the CPU seconds before the epochs: "start", and for missing inputs: "files", "layers".
         history: a list over the epochs for each key; `epoch` counts from 1; dev metrics as `dev.<metric>`.
         settings: everything that the result depends on; `run` is its hash.
-        more: further keys, as another version may write.
-        path: of its file; the run's per-example results are beside it. None if it was not read from a file.
+        more: further keys, which another version may have written.
+        path: the path of its file; the run's per-example results are beside it. None if it was not read from a file.
         weights: the digest of the biLM's weights; None for a baseline. For a biLM that a run trains itself, as at mini,
             it is the digest of the recipe, as in the run's identity: another processor rounds the same training
             differently, but runs on both are seeds of one arm.
@@ -249,9 +249,9 @@ def without_seed(settings: Mapping[str, Any]) -> Plain:
 
 
 def own_files(config: Mapping[str, Any]) -> dict[str, str]:
-    """By split, the name of a user's file that replaces the scale's, in a run's configuration without places.
+    """By split, the name of a user's file that replaces the scale's file, in a run's configuration without folders.
 
-    Generated files of a scale are recognised by their place, other files by their names.
+    Generated files of a scale are recognised by their folder, other files by their names.
     """
     task, scale = config["task"], config["scale"]
     of_task, theirs, found = task.get("name"), dict[str, Any](), dict[str, str]()
@@ -279,7 +279,7 @@ def label(where: str, variant: Mapping[str, Any]) -> str:
     """An arm and a run's changes to it, as typed: "baseline", "+ELMo (input)", "+ELMo (input; layers=last)".
 
     Args:
-        where: ELMo enters; "none": nowhere.
+        where: the place where ELMo enters; "none": nowhere.
         variant: the changes, by dotted key; with a record's `own_data` also the user's own files of data.
     """
     arm, places = ("baseline", []) if where == "none" else ("+ELMo", [where])
@@ -307,7 +307,7 @@ def changes_in_words(variant: Mapping[str, Any]) -> dict[str, str]:
             found |= changes_in_words({f"{key}.{name}": block[name] for name in block if name != "_target_"})
         else:
             named = key in ("vectors", "bilm") or key.startswith("task.data.")
-            whole = named or key.endswith(".monitor")  # the name of a metric is no path
+            whole = named or key.endswith(".monitor")  # the name of a metric is not a path
             found[key] = str(value) if whole else in_words(value)
     return found
 

@@ -37,7 +37,7 @@ def maker(block: Any, run: RunConfig) -> Any:
 
     It has two methods. `recipe()` is everything that the files depend on, including a version of the code: plain
     values, and paths of other files. `make()` makes the files if they are missing; several processes may call it at
-    once. Neither the constructor nor `recipe` reads or makes any of the files. A class with a true attribute `seeded`
+    once. Neither the constructor nor `recipe` reads or makes any of the files. A class whose attribute `seeded` is true
     makes other files for another `seed` in its block. The maker of a scale has `files`, the names of all files in its
     folder.
     """
@@ -57,7 +57,7 @@ def make(run: RunConfig) -> Path | None:
 
 
 SPLITS = ("train", "dev", "test")
-FORMAT = 2  # of the identity: raised when the hash of the same settings would change
+FORMAT = 2  # the version of the identity: raised when the hash of the same settings would change
 
 
 def relevant(run: RunConfig) -> Plain:
@@ -72,14 +72,14 @@ def relevant(run: RunConfig) -> Plain:
         plain["bilm"] = run.bilm.identifying()
     if run.trains_vectors:
         plain["vectors"] = run.vectors.identifying()
-    if run.sets:  # otherwise task.words says it all
+    if run.sets:  # otherwise task.words has everything
         from elmo_bench.embedding.tables import locate
 
         plain["vectors"] = {"source": "sets", "sets": {}}
         for name, block in sorted(run.vectors.sets.items()):
             files = zip(
                 ("table", "words"), locate(block, run.vectors_root) or (), strict=False
-            )  # none that are not here
+            )  # missing files are left out
             paths = {key: str(path.absolute()) for key, path in files if path is not None}
             plain["vectors"]["sets"][name] = block.identifying() | paths
     plain["trainer"] = run.trainer.identifying()
@@ -95,7 +95,7 @@ class Files(NamedTuple):
 
     Attributes:
         generated: the names of generated files, which the recipe of the scale identifies, by their paths.
-        cache: folder that stores the digests of large files.
+        cache: the folder that stores the digests of large files.
     """
 
     generated: Mapping[Path, str]
@@ -120,7 +120,7 @@ class Files(NamedTuple):
         return node.removeprefix("elmo_bench.") if node.startswith(f"{code.INSIDE}.") else node  # as files write it
 
     def _split(self, named: Any, folder: Path | None) -> Any:
-        """The content of all files that are opened for a split, independent of their paths and order."""
+        """A digest of all files that are opened for a split, independent of their paths and order."""
         names = named if isinstance(named, list) else [named]
         if not names or not all(isinstance(name, str) and name for name in names):
             return named
@@ -130,7 +130,7 @@ class Files(NamedTuple):
         return found[0] if len(found) == 1 else f"sha256:{fingerprint(sorted(found), digits=64)}"
 
     def _digest(self, path: Path) -> str | None:
-        """None if there is no such file."""
+        """The digest of a file; None if there is no such file."""
         if path in self.generated:
             return f"made:{self.generated[path]}"
         return f"sha256:{content_sha256(path, self.cache / MEMORY)}" if os.path.exists(path) else None
@@ -143,7 +143,7 @@ def _opened(name: str, folder: Path | None) -> Iterator[Path]:
 
     try:
         files = find_files(name, folder)
-    except UserError:  # it is no list, or the reader will report its fault
+    except UserError:  # it is not a list, or the reader will report its fault
         files = [Path(os.path.expanduser(Path(folder or "", name)))]
     for path in files:
         yield path
@@ -179,7 +179,7 @@ class Identity:
         settings: plain containers, from which the hashes are computed.
         run: 16 hexadecimal digits, the name of the run's record and of its work folder.
         group: the same without the seed: runs with the same group are averaged.
-        data: a hash of the data only.
+        data: a hash of the data alone.
     """
 
     def __init__(self, run: RunConfig):

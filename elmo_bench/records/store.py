@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Mismatch(UserError):
-    """A file that is no record, or a record of another run than its path says."""
+    """A file that is not a record, or the record of another run than its path says."""
 
 
 def place(results_root: str | Path, scale: str, task: str, run: str) -> Path:
@@ -82,7 +82,7 @@ def read(path: Path) -> Record:
     """Reads a record; its checksum must match its content, and its content its path.
 
     Raises:
-        Mismatch: it is no record, or its path is that of another run.
+        Mismatch: the file is not a record, or its path belongs to another run.
     """
     plain = read_sealed(path, "record", REMEDY, always=True)
     try:
@@ -90,7 +90,7 @@ def read(path: Path) -> Record:
     except UserError as error:
         raise Mismatch(f"not a record of a run: {error}; {REMEDY}", path) from None
     if (own := place("", record.scale, record.task, record.run)).parts[-4:] != path.absolute().parts[-4:]:
-        raise Mismatch(f"the record of another place, {own}; move or remove it", path)
+        raise Mismatch(f"this record belongs at {own}; move or remove it", path)
     return record
 
 
@@ -109,7 +109,7 @@ def read_all(results_root: str | Path, scale: str = "*", task: str = "*") -> lis
 
 
 def matching(read: Callable[[Path], T], paths: Iterable[Path]) -> Iterator[T]:
-    """The content of each file that matches its path and form; a line names files left out."""
+    """The content of each file whose form and path are right; a line names each file left out."""
     for path in paths:
         try:
             yield read(path)
@@ -121,5 +121,6 @@ def full_runs(records: Sequence[Record]) -> list[Record]:
     """The runs that trained on all batches; a line counts the runs left out (`trainer.limit_batches`)."""
     kept = [record for record in records if (record.config.get("trainer") or {}).get("limit_batches") is None]
     if left := len(records) - len(kept):
-        print(f"left out: {left} run{'s' * (left > 1)} with trainer.limit_batches, trained on a part", file=sys.stderr)
+        what = f"{left} run{'s' * (left > 1)} with trainer.limit_batches, trained on a part of the data"
+        print(f"left out: {what}", file=sys.stderr)
     return kept

@@ -21,7 +21,7 @@ from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.storage.hashing import fingerprint
 from elmo_bench.system.storage.json_text import read_sealed, sealed
 
-REMEDY = "restore it (git checkout), or remove it and make it again"
+REMEDY = "restore it (git checkout), or remove it and run the study again"
 LONG, SHARED = "long", "long, in common"  # quantities of the study `overlap`: long sentences; long sentences in common
 CELL = shape(
     source=str, quantity=str, value=Number, layer=(NonNegativeInt, None), minus=(NonNegativeInt, None), split=(str, ""),
@@ -31,7 +31,7 @@ CELL = shape(
 STUDY = shape(
     scale=Name, study=Name, what=str, note=str, bilm=str, table=NonNegativeInt | None, settings=Plain, cells=list[CELL],
 )  # fmt: skip
-DIGITS = 4  # after the point, of the numbers in a file
+DIGITS = 4  # decimal places of the numbers in a file
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ class StudyCell:
     Attributes:
         source: the measured object: a biLM or another source of vectors by its name, a task, a word.
         quantity: the measured quantity, with its unit if not percent: a column of the table.
-        value: a count is an int.
+        value: the number; an int if it is a count.
         layer: of the source, from 0.
         minus: the layer whose value is subtracted; the value is then a difference.
         split: of the data, if there are several.
         low, high: the 95 % interval.
-        degrees: of freedom of its standard error; None: one fewer than the clusters.
+        degrees: the degrees of freedom of its standard error; None: one fewer than the clusters.
         n, clusters: the numbers of examples and of independent clusters (documents, if known).
         paper: the paper's figure.
     """
@@ -105,7 +105,7 @@ class StudyRecord:
         return f"{table}{self.what}, scale {self.scale}" + (f", biLM {self.bilm}" if self.bilm else "")
 
     def place(self, results_root: str | Path) -> Path:
-        """Its path."""
+        """The path of its file."""
         return Path(results_root) / "analysis" / self.scale / self.study / f"{self.id}.json"
 
     def find(self, quantity: str, source: str, layer: int | None = None, minus: int | None = None) -> list[StudyCell]:
@@ -166,10 +166,11 @@ def read(path: Path) -> StudyRecord:
         else:
             within = cell.low - slack <= cell.value <= cell.high + slack
         if not within:
-            raise Mismatch(f"the interval of {cell.quantity} of {cell.source} does not hold its value; {REMEDY}", path)
+            which = f"the interval of {cell.quantity} of {cell.source}"
+            raise Mismatch(f"{which} does not contain its value; {REMEDY}", path)
     values: dict[str, Any] = {key: page[key] for key in STUDY.model_fields}
     values["cells"] = cells
     record = StudyRecord(**values)
     if (own := record.place("")).parts[-4:] != path.absolute().parts[-4:]:
-        raise Mismatch(f"the study of another place, {own}; move or remove it", path)
+        raise Mismatch(f"this study belongs at {own}; move or remove it", path)
     return record

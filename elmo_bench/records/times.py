@@ -52,7 +52,7 @@ def start(records: Sequence[Record]) -> float:
 def making(records: Sequence[Record], tasks: Collection[str]) -> float:
     """The CPU seconds that the first runs of these tasks need for making inputs: the maximum over recorded runs.
 
-    Layers belong to a task; files, such as data and word vectors, are made by the first run of all and count for "".
+    Layers belong to a task. Files, such as data and word vectors, are made by the very first run; their task is "".
     """
     most: dict[tuple[str, str], float] = {}
     for record in records:

@@ -58,8 +58,8 @@ class WandbRun:
         """Logs the record's values for the complete run, after its epochs, and the table of its test set.
 
         Args:
-            record: of the finished run.
-            items: of the test set; None: there is no table.
+            record: the record of the finished run.
+            items: the per-example results of the test set; None: there is no table.
             predictions: file with a JSON value for each row of the test set; it may be missing.
         """
 
@@ -99,8 +99,8 @@ def opened(folder: Path, load: bool = True, **arguments: Any) -> WandbRun:
 
     Args:
         folder: the run is stored in `folder/wandb/`.
-        load: whether to log the load of this machine, too.
-        arguments: of `wandb.init`.
+        load: whether to log the load of this machine as well.
+        arguments: passed to `wandb.init`.
     """
     try:
         import wandb
@@ -134,7 +134,7 @@ def opened(folder: Path, load: bool = True, **arguments: Any) -> WandbRun:
 
 
 def go_offline(error: Exception, so: str) -> None:
-    """After a failure of the server, this process does not ask it again, so that a sweep waits only once."""
+    """After a failure of the server, this process stays offline, so that a sweep waits for it only once."""
     say(error, so)
     os.environ[MODE] = "offline"
 
@@ -180,7 +180,7 @@ def of_record(
     predictions: Path | None = None,
     epochs: bool = True,
 ) -> WandbRun:
-    """Makes a W&B run of a record, and closes it; `epochs=False`: they exist already. For others, see `conclude`."""
+    """Makes a W&B run of a record and closes it; `epochs=False`: its epochs are logged already. See also `conclude`."""
     run = opened(folder, load=False, **arguments(record, options))
     for row in rows(history(record)) if epochs else ():
         run.log(row, row["updates"])
@@ -192,7 +192,7 @@ def of_record(
 def arguments(record: Started, options: WandbConfig, sweep: str | None = None) -> dict[str, Any]:
     """The arguments of `wandb.init`: names, tags and the run's configuration, without paths of a machine.
 
-    Charts group by the label, since runs with the same arm may differ in everything else. The group is the run's sweep,
+    Charts group by the label, since runs of the same arm may differ in everything else. The group is the run's sweep,
     or the first table that contains it. In a W&B sweep, the agent has given the run its id.
     """
     group = options.group or f"{sweep or table_of(record)}/{record.scale}/{record.task}"

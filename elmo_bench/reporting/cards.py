@@ -64,10 +64,10 @@ def card(folder: Path, name: str, package: Any, *results: Path) -> str:
     """The card of a head.
 
     Args:
-        folder: of the head and its card.json.
+        folder: the folder of the head and its card.json.
         name: the argument of `elmo_bench.load`.
-        package: of its task, with `PREDICT` and `EXAMPLES`.
-        results: folders; the first with the record of its run gives the intervals.
+        package: the package of its task, with `PREDICT` and `EXAMPLES`.
+        results: folders of results; the first with the record of its run gives the intervals.
     """
     from huggingface_hub import EvalResult, ModelCardData
 

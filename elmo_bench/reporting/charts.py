@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-INK, FAINT = "#1a1f24", "#7a828a"  # of text and axes (on a page the colour of its text), and of less important parts
+INK, FAINT = "#1a1f24", "#7a828a"  # for text and axes (on a page, the page's own colour), and for less important parts
 BLUE, STYLE = "#0072b2", "elmo_bench.reporting.charts"  # charts.mplstyle
 UNWRITTEN = {"svg": ("Creator", "Date", "Format", "Type"), "pdf": ("CreationDate", "Creator", "Producer")}
 BAND = "Lines are means over the seeds, bands reach from their smallest to their largest value."

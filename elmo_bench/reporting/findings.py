@@ -56,9 +56,9 @@ class FindingRow(NamedTuple):
         value, spread: the difference, and its standard error with the degrees of freedom; None if unknown.
         verdict: one of `VERDICTS`.
         groups: the compared runs, `more` first; empty for a study.
-        unit: of the numbers, as "points" or "%".
+        unit: the unit of the numbers, such as "points" or "%".
         note: remarks on these runs.
-        p: of the finding's region, see `Spread.p`; None if nothing is tested.
+        p: the p of the finding's region, see `Spread.p`; None if nothing is tested.
     """
 
     task: str = ""
@@ -80,8 +80,8 @@ class Evaluated(NamedTuple):
     """A finding, and its evidence in the records of one scale.
 
     Attributes:
-        scale: of the records.
-        command: that makes the runs, or the study.
+        scale: the scale of the records.
+        command: the command that makes the runs, or the study.
         rows: one per task, in the paper's order.
     """
 

@@ -43,13 +43,13 @@ class Group:
     """Runs that differ only in their seed, sorted by seed.
 
     Attributes:
-        name: of their row in tables.
+        name: the title of their row in tables.
         among: all groups of the task at the scale, whose seeds show how much a score varies.
         metric: the metric shown; by default the one that the first run monitors.
         first: the run with the smallest seed.
         rising: how many runs had their best dev score in the last epoch, "; 3 ↑"; empty if none had.
         seeds: the seeds, and how many of them were `rising`: "1-3, 7; 2 ↑".
-        mark: behind a score that is no evidence, as the source of layers has seen the task's data; else empty.
+        mark: shown after a score that is not evidence, as the source of layers has seen the task's data; else empty.
     """
 
     records: list[Record]
@@ -137,7 +137,7 @@ def differences(settings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def weight(group: Group) -> tuple[bool, bool, int, str, str]:
-    """Sorts groups: highest are those on the scale's own data, then without a change, with most seeds, the newest."""
+    """Sorts groups: highest are groups on the scale's own data, then without a change, with most seeds, the newest."""
     newest = max(record.finished for record in group.records)
     return not group.first.own_data, not group.first.variant, len(group.records), newest, group.first.group
 
@@ -188,7 +188,7 @@ def ranges(seeds: Sequence[int]) -> str:
 
 Pair = tuple[Group, Group]  # the treated arm and the control
 Paired = Sequence[Sequence[Sequence[Evidence]]]  # for each pair, the evidence of the runs of its arms
-LARGE = 0.25  # of a gain: a cluster of examples that causes more is named
+LARGE = 0.25  # a share of a gain: a cluster of examples that causes more is named
 SEEDS_AGREE = "no interval: the seeds do not differ"
 
 
@@ -197,15 +197,15 @@ class Gain:
     """The gain of one arm over another, in percentage points.
 
     Attributes:
-        mean: of the treated arm minus mean of the control, over their seeds.
-        spread: of this mean; None if unknown.
-        seeds: their numbers in the treated arm and in the control.
+        mean: the mean of the treated arm minus that of the control, over their seeds.
+        spread: the spread of this mean; None if unknown.
+        seeds: the numbers of seeds in the treated arm and in the control.
         note: the limits of the interval; empty without limits.
         clusters: the number of clusters of examples, such as "316 documents, 20 effective"; else empty.
         carried: the cluster that causes a large part of the gain, "without NAME the gain is +0.95 (62 % less)"; empty
             if none does. A cluster without a name has its number from 1.
         interval: the 95 % interval.
-        p: of no gain, from the spread of the interval; None without one, or with one seed in an arm.
+        p: the p of no gain, from the spread of the interval; None without one, or with one seed in an arm.
         verdict: clear or worse (the interval is above or below 0), not shown, one seed, no interval.
     """
 
@@ -286,7 +286,7 @@ def error_reduction(pairs: tuple[Pair, ...]) -> Gain | None:
     treated arm adds 1/e to it, and a point of the control subtracts (1 - r)/e.
 
     Args:
-        pairs: as of `gain`; the control is one baseline.
+        pairs: as for `gain`; the control is one baseline.
     """
     gained = gain(*pairs)
     (one, other), *_ = _arms(pairs, "test")
@@ -406,7 +406,7 @@ class Outcome:
 
     Attributes:
         groups: without ELMo, then with it; in both, the paper's comparison comes first.
-        metric: monitored by the task.
+        metric: the metric that the task monitors.
         note: a description of the scale, from the current file, or else from the newest run.
     """
 
@@ -515,5 +515,5 @@ def _compares(group: Group, baseline: Group) -> bool:
 
 
 def largest(groups: Sequence[Group], key: Callable[[Group], Any]) -> dict[Any, Group]:
-    """For each key the group of most `weight`; the keys in the order of `groups`."""
+    """For each key the group of the largest `weight`; the keys in the order of `groups`."""
     return {key(one): max((each for each in groups if key(each) == key(one)), key=weight) for one in groups}

@@ -26,7 +26,7 @@ from elmo_bench.records.record import Record
 from elmo_bench.system import code
 
 FromTotals = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-STEP = 1e-3  # of a cluster's weight, in the derivative of a metric
+STEP = 1e-3  # the change of a cluster's weight, in the derivative of a metric
 
 
 # Clusters of examples: their counts in a run, and their contributions to the metric.
@@ -36,12 +36,12 @@ class Evidence:
     """Per-example results of one split.
 
     Args:
-        from_totals, units: of the task's metric, see `AdditiveMetric`.
+        from_totals, units: from the task's metric, see `AdditiveMetric`.
         metric: the name of one of its numbers.
 
     Attributes:
         table: (K, M) the sums of the M statistics over the examples of each of the K clusters.
-        names: of the clusters; empty if they have none.
+        names: the names of the clusters; empty if they have none.
         unit: the kind of clusters, such as "documents".
         value: the metric over all clusters, in percent.
     """
@@ -124,10 +124,10 @@ def _read(path: Path, modified: int, split: str, metric_class: Any, metric: str)
 # Intervals.
 
 CONFIDENCE, POWER = 0.95, 0.8
-LEVEL = 1 - CONFIDENCE  # of significance
+LEVEL = 1 - CONFIDENCE  # the level of significance
 Bounds = tuple[float, float]
 ABOVE_ZERO: Bounds = (0.0, float("inf"))
-Part = tuple[float, float]  # of a variance, with the degrees of freedom of its estimate
+Part = tuple[float, float]  # a part of a variance, with the degrees of freedom of its estimate
 
 
 class Spread(NamedTuple):
@@ -139,7 +139,7 @@ class Spread(NamedTuple):
 
     Attributes:
         error: the standard error, in the unit of the estimate.
-        degrees: of freedom of its estimate.
+        degrees: the degrees of freedom of its estimate.
         others: for an estimate that is the smallest of several values, the other values, each with its spread.
     """
 
@@ -275,7 +275,7 @@ def _spread(arms: Sequence[Arm], pooled: Sequence[Part | None]) -> Spread | None
         most = max(noises.values(), default=0.0)
         noise = growth * sum(noises.get(i, most) / number for i, number in enumerate(numbers))
         over_clusters = growth * float((added**2).sum()) - min(noise, sum(variance for variance, _ in parts))
-        # The squares of K normal values of one variance have K/3 effective ones.
+        # The effective number of the squares of K normal values with equal variances is K/3.
         parts.append((max(0.0, over_clusters), float(np.clip(3 * effective(added) - 1, 1, len(added) - 1))))
     if not (squares := sum(variance**2 / degrees for variance, degrees in parts)):
         return None

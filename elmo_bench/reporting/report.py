@@ -68,7 +68,7 @@ class Report:
     Attributes:
         scales, studies: the tasks of every scale, and the studies of the biLM.
         mains: the paper's comparison of every task, by scale.
-        findings: of each scale; for a user's own runs, only the tested ones.
+        findings: the findings of each scale; for a user's own runs, only the tested ones.
         scored: for every task and scale the scores and, if something is compared, the gains.
         swept, studied: the tables of sweeps and of studies.
         overview, beside: the tasks side by side, and a user's own runs beside the reference runs.

@@ -42,7 +42,7 @@ class Section(NamedTuple):
     """A table with a title, a note above it and remarks below it; the first cell of a row names the row.
 
     Attributes:
-        rows: of texts, some of them `Number`s.
+        rows: texts, some of them `Number`s.
         narrow: whether a phone shows it unchanged; it shows other tables as a list of cards, one per row.
         shown: whether the page shows it at once; other tables are in a fold with their title.
     """
@@ -63,12 +63,13 @@ def pipes(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def page(*parts: str | Section, title: bool = False) -> str:
-    """A Markdown page of texts and tables, in which tags of HTML are texts, as records may contain any; empty texts are
-    left out.
+    """A Markdown page of texts and tables; empty texts are left out.
+
+    HTML tags are shown as text, because records may contain any.
 
     Args:
-        parts: of the page.
-        title: whether the title of the first table is that of the page.
+        parts: the parts of the page.
+        title: whether the title of the first table is the title of the page.
     """
     texts = []
     for i, part in enumerate(parts):

@@ -53,7 +53,7 @@ class Content(NamedTuple):
     Attributes:
         columns: the columns shown.
         cells: by task, in the paper's order, then by row and column.
-        metrics: by task, the one that is shown.
+        metrics: by task, the metric that is shown.
         note: a description of the scale, and which data are the user's.
         groups: the cells that have runs.
         name: the path of its file below the folder of results; overrides on which results depend are part of it.

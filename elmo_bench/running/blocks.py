@@ -57,7 +57,7 @@ def check_blocks(task: TaskConfig) -> None:
 
 
 def _check(place: str, block: Mapping[str, Any], given: PassedArguments | None) -> None:
-    """Checks one block and those inside it; `given` is None if the other arguments are not known."""
+    """Checks one block and the blocks inside it; `given` is None if the framework's own arguments are not known."""
     target = block.get("_target_")
     try:
         signature = inspect.signature(_locate(str(target)))  # hydra.utils.get_object would also log its errors
@@ -103,8 +103,8 @@ def _check_numbers(name: str, value: Any, annotation: str) -> None:
     valid(one | None if "None" in annotation else one, value, name)
 
 
-# One step of the optimizer, schedule and weight averaging on an invented weight, before anything is read, to report
-# values at once that they do not accept, or that lead to a number that is not finite.
+# One step of the optimizer, schedule and weight averaging on an invented weight, before anything is read. It shows at
+# once which values they do not accept, and which lead to a number that is not finite.
 
 
 def rehearse(task: TaskConfig, device: str = "cpu") -> None:

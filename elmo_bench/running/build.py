@@ -53,7 +53,7 @@ def build(
 def parts(
     run: RunConfig, reader: Reader, source: Any, vectors: Sequence[WordTable] | None = None
 ) -> tuple[Representation, Head]:
-    """The parts of a run's `Model`, without what trains it; arguments as for `build`."""
+    """The parts of a run's `Model`, without optimizer and schedule; arguments as for `build`."""
     vocabularies, task = reader.vocabularies, run.task
     given = {"vectors": vectors} if vectors else {}
     words = None if run.words_dropped else make(task, "words", vocabularies.get("words"), **given)

@@ -44,7 +44,7 @@ class KeepBest(Checkpoint):
         self.epoch = 0
 
     def setup(self, trainer: pl.Trainer, pl_module: Any, stage: str) -> None:
-        """In all loggers epochs count from 1, as in records; Lightning counts from 0. A test is of the best epoch."""
+        """In all loggers epochs count from 1, as in records; Lightning counts from 0. A test is of the best one."""
 
         def log(metrics: Any, step: int | None = None) -> None:
             epoch = self.epoch if trainer.testing else trainer.current_epoch + 1

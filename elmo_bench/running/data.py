@@ -42,11 +42,11 @@ class Data(pl.LightningDataModule):
     training the remaining batches are left out, different ones in every epoch. Dev and test rows are scored once.
 
     Args:
-        batch: the size of batches.
+        batch: the settings for the size of batches.
         seed: of the run.
         reader: makes batches of rows.
         splits: the rows.
-        caches: by split, of the layers of its sentences; none if layers are computed when needed.
+        caches: by split, the cache of the layers of its sentences; none if layers are computed when needed.
 
     Attributes:
         passes: number of passes of an epoch over the training rows, each with different batches.

@@ -49,11 +49,11 @@ def make_trainer(
         callbacks = [EarlyStopping(monitor, patience=task.fit.patience, mode="max", check_on_train_epoch_end=True),
                      *callbacks]  # fmt: skip
     if task.average is not None:
-        device = device_of(machine.accelerator)  # otherwise the averages stay on the CPU, and every update copies
+        device = device_of(machine.accelerator)  # otherwise the averages stay on the CPU, and every update copies them
         callbacks = [averaging(task.average, device), *callbacks]
     shown = sys.stdout.isatty() if machine.progress == "auto" else bool(machine.progress)
-    theirs = any(isinstance(each, ProgressBar) for each in callbacks)  # instead of ours
-    bar = [RichProgressBar()] if shown and rank.first and not theirs else []
+    has_bar = any(isinstance(each, ProgressBar) for each in callbacks)  # which replaces ours
+    bar = [RichProgressBar()] if shown and rank.first and not has_bar else []
     try:
         return pl.Trainer(
             accelerator=machine.accelerator,
@@ -71,7 +71,7 @@ def make_trainer(
             callbacks=[*callbacks, *bar],
             plugins=[AtomicCheckpoints(), Environment(rank)],
             logger=logger,
-            enable_progress_bar=bool(bar) or theirs,
+            enable_progress_bar=bool(bar) or has_bar,
             enable_model_summary=False,
             enable_checkpointing=True,
             **{name: getattr(machine, name) for name in LIGHTNING},
@@ -129,7 +129,7 @@ def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) ->
             raise UserError(f"not a checkpoint of this model; {unfinished.REMEDY}", keep.last) from error
         owners = (frame.f_locals.get("self") for frame, _ in traceback.walk_tb(error.__traceback__))
         raised = (type(one).__name__ for one in owners if isinstance(one, pl.Callback) and lightnings(one))
-        alone = trainer.world_size == 1  # else it may be what another rank has ended with
+        alone = trainer.world_size == 1  # otherwise another rank's end may have caused the error
         if alone and (callback := next(raised, None)) is not None:
             raise UserError(f"callbacks: {callback}: {error}") from error
         if isinstance(error, MisconfigurationException):

@@ -74,7 +74,7 @@ def _smoke(cfg: DictConfig) -> Record:
 
 def describe(run: RunConfig, identity: Identity, cfg: DictConfig) -> Description:
     """The description of a run, known before it starts."""
-    machine.commit()  # read now, because the code of a run is that of its start, whatever is pulled during training
+    machine.commit()  # read now, because the code may be updated while the run trains
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     for key in ("table", "typed"):
         config.pop(key, None)
@@ -86,9 +86,8 @@ def _report_data(run: RunConfig, described: Description) -> None:
     splits, own = ("train", "dev", "test"), own_files(described.portable)
     scales = [split for split in splits if split not in own]
     if own and scales:
-        print(
-            f"{', '.join(own.values())}: your own; {' and '.join(scales)}: those of scale={run.scale.name}", flush=True
-        )
+        rest = f"{' and '.join(scales)}: the data of scale={run.scale.name}"
+        print(f"{', '.join(own.values())}: your own; {rest}", flush=True)
     digests = described.identity.settings["task"]["reader"].get("data") or {}
     for one, other in combinations([split for split in splits if digests.get(split)], 2):
         if digests[one] == digests[other]:

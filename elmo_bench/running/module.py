@@ -135,7 +135,7 @@ class BenchModule(Model, pl.LightningModule):
     def _stop_at(self, fault: Fault | None) -> None:
         if fault is not None:
             epoch, rate = self.current_epoch, self._optimizer.param_groups[0]["lr"]
-            kept = f"best.ckpt and last.ckpt are of the {epoch} before" if epoch else "there is no earlier one"
+            kept = f"best.ckpt and last.ckpt are from epoch {epoch} or before" if epoch else "there is no earlier one"
             raise UserError(
                 f"epoch {epoch + 1}, batch {fault.step}: the {fault.what} is {fault.value} at learning rate {rate:g}; "
                 f"nothing of this epoch is kept ({kept}); {LOWER}"

@@ -30,7 +30,7 @@ POLL = 0.2  # seconds
 
 
 class Rank(NamedTuple):
-    """The place of this process among those of a run."""
+    """The place of this process among the processes of a run."""
 
     number: int = 0
     size: int = 1

@@ -46,7 +46,7 @@ def make_record(
     words: WordsUsed | None,
     preparing: dict[str, float],
 ) -> Record:
-    """The record of a run; `outside` is the time in seconds spent outside the epochs, `preparing` of `machine`."""
+    """The record of a run; `outside` is the time outside the epochs in seconds, `preparing` comes from `machine`."""
     history = [{**epoch, "epoch": number} for number, epoch in enumerate(module.history, start=1)]
     identity, best = described.identity, history[keep.epoch - 1]
     sums = {key: sum(epoch[key] for epoch in history) for key in ("seconds", "device_seconds", "tokens")}

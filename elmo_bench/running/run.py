@@ -42,7 +42,7 @@ def checked(run: RunConfig, folder: Path) -> Tracking:
     check_blocks(run.task)
     device = check_machine(run.trainer)
     if (fewest := run.trainer.min_epochs or 0) > (most := run.task.fit.epochs):
-        raise UserError(f"trainer.min_epochs={fewest}: more than task.fit.epochs={most}; lower it, or raise that")
+        raise UserError(f"trainer.min_epochs={fewest}: more than task.fit.epochs={most}; lower it, or raise epochs")
     set_up(run.trainer)
     rehearse(run.task, device)
     callbacks = instantiated("callbacks", run.callbacks, pl.Callback)

@@ -44,7 +44,7 @@ class EpochLog(Checkpoint):
 class Tracking(NamedTuple):
     """The loggers and callbacks of a run, and its W&B run, if there is one.
 
-    Those named by `callbacks` and `logger.more` are made once per run, because some start an experiment immediately.
+    The ones named by `callbacks` and `logger.more` are made once per run, because some start an experiment immediately.
     """
 
     loggers: Sequence[Logger] = ()
@@ -83,8 +83,8 @@ def instantiated(place: str, blocks: Mapping[str, Any], kind: type[T], **default
     """The callbacks or loggers that blocks name by `_target_`, in their order.
 
     Args:
-        place: their key, for messages.
-        blocks: by any names; empty blocks are left out.
+        place: the key of the blocks, for messages.
+        blocks: the blocks under any names; empty ones are left out.
         kind: the required class of Lightning.
         defaults: values for arguments that are null in a block.
     """

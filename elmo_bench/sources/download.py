@@ -51,7 +51,7 @@ def download(url: str, path: Path, limit: int, accept: Callable[[Path], str | No
 
     Args:
         url: http or https; redirections are followed, but never from https to http, and to no other scheme.
-        path: of the complete, accepted file; its folder is made.
+        path: the place of the complete, accepted file; its folder is made.
         limit: maximum number of bytes.
         accept: returns the fault of a fetched file, or None if it is correct.
         patience: limits on time and attempts.

@@ -34,7 +34,7 @@ class SourcePlaces(NamedTuple):
         offline: a folder with archives and files named as in `Source.downloads`, or another data folder; then nothing
             is fetched.
         mirror: the address of such a folder on a server, which is tried first.
-        patience: limits of a download.
+        patience: the limits of a download.
     """
 
     downloads: Path
@@ -141,7 +141,7 @@ def unpack(archive: Path, folder: Path, patterns: Sequence[str], limit: int) -> 
     Args:
         archive: a .tar.gz of GitHub, whose top folder is left out, or a .zip.
         folder: for the unpacked files.
-        patterns: of paths, for `fnmatch`.
+        patterns: patterns of paths, for `fnmatch`.
         limit: maximum number of unpacked bytes.
     """
     most = limits.RATIO * archive.stat().st_size

@@ -75,7 +75,7 @@ def make(page: DataSet, root: Path, places: SourcePlaces) -> None:
     Args:
         page: the configuration file of the data set.
         root: the folder for the files.
-        places: of the sources.
+        places: the places of the sources.
     """
     folders = {name: obtain(source, places) for name, source in page.sources.items()}
     texts = {} if page.convert is None else get_object(code.located(page.convert))(folders)

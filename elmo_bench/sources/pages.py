@@ -53,7 +53,7 @@ class Source(Keys):
 
     @property
     def limit(self) -> int:
-        """In bytes."""
+        """The limit in bytes."""
         return self.megabytes * 1_000_000
 
     def downloads(self) -> dict[str, tuple[str, str | None]]:
@@ -69,7 +69,7 @@ class Source(Keys):
 
     @property
     def origin(self) -> str:
-        """The readable form."""
+        """The source in readable form."""
         if self.is_made:
             return ", ".join(self.files)
         return self.url or f"https://github.com/{self.repository} @ {self.commit}"

@@ -54,7 +54,7 @@ STEPS = 6  # batches of each task
 PASSES = 3  # a forward product, and one for each of its two gradients
 VOCABULARY = places.CONF / "pretrain" / "open.words.txt"
 EPOCH = 768_648_884  # tokens of the 1B Word Benchmark that the release read ten times
-SIZES, ROUNDS = 4, 3  # of the part growth
+SIZES, ROUNDS = 4, 3  # for the part growth
 Rows = list[dict[str, Any]]
 
 

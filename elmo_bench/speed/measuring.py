@@ -27,7 +27,7 @@ from elmo_bench.system.storage.files import open_text, write_text
 
 SHORTEST, LONGEST = 5, 50  # tokens of a sentence
 FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
-# (rows, in, out): square ones, and the biLM's own (highway, projections' gradients).
+# (rows, in, out): square products, and the biLM's own (highway, projections' gradients).
 SHAPES = ((1024, 1024, 1024), (2048, 2048, 2048), (512, 2048, 4096), (1280, 128, 4096))
 LARGE = (8192, 8192, 8192)  # too much for a CPU, but the fastest for a GPU
 REPEATS = 7
@@ -87,7 +87,7 @@ def best_product(
     """Operations per second of the fastest of some matrix products, each repeated.
 
     Args:
-        dtype: of the matrices; float32 without TF32.
+        dtype: the type of the matrices; float32 without TF32.
         shapes: rows, in, out of each product; None: the device's default.
         clock: `time.process_time` for one thread on a busy machine.
     """
@@ -151,7 +151,7 @@ def in_own_process(function: Callable[..., Any], *arguments: Any, limit: float |
 
     Args:
         arguments: these and the result are JSON.
-        limit: in seconds.
+        limit: the time limit in seconds.
 
     Raises:
         subprocess.SubprocessError: the process failed, or did not end within the limit.

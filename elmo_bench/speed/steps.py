@@ -38,7 +38,7 @@ from elmo_bench.text.vocabulary import Vocabulary
 
 Chosen = dict[str, Any]  # the JSON object that `choose` makes
 ROUNDS = 3  # on one core; the best counts
-ROWS = 4  # of a batch; their products are counted
+ROWS = 4  # rows of a batch whose products are counted
 PASSES = 3  # the work of forward and backward pass, in forward passes
 
 
@@ -70,7 +70,7 @@ def choose(task: str, data: Sequence[str], scale: str = "paper", number: int = 0
     Args:
         data: overrides that choose the data, such as scale=open and data_root.
         scale: gives the batch size and the length limits of rows.
-        number: of batches besides the first, drawn at random.
+        number: the number of batches besides the first, drawn at random.
 
     Returns:
         task, scale; batches: lists of rows, first the batch with the most padded words; vocabularies; about the data:
@@ -106,7 +106,7 @@ class Case:
     """A task's model and some of its training batches.
 
     Args:
-        source: of the layers, used by all arms but the baseline.
+        source: the source of layers, used by all arms but the baseline.
         data: overrides that choose the data, for a scale whose configuration files need them.
     """
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 START = Path(__file__).with_name("start.sh")
 RUNS = "runs"  # a file in the folder of a submission: the name of each task's run, one per line, for START
 CANCELLED = "cancelled"  # a file there: jobs that have not started do nothing
-WRONG = UserError.status  # of an error that another start would repeat
+WRONG = UserError.status  # the exit status of an error that another start would repeat
 NAMES = {"minutes": "timeout_min", "mem_gb": "mem_gb", "cpus_per_task": "cpus_per_task"}  # others: slurm_<key>
 
 
@@ -93,10 +93,10 @@ class QueuedRun:
     system that all nodes share, where short lines in append mode are written whole.
 
     Attributes:
-        folder: of the submission.
-        name: of the run, its id.
-        title: for messages.
-        record: the file that exists once it is finished.
+        folder: the folder of the submission.
+        name: the run's id.
+        title: the run in words, for messages.
+        record: the file that exists once the run is finished.
     """
 
     folder: Path
@@ -106,7 +106,7 @@ class QueuedRun:
 
     @property
     def journal(self) -> Path:
-        """The file need not exist."""
+        """The journal's file, which need not exist."""
         return self.folder / f"{self.name}.jobs"
 
     def queued(self, job: str) -> None:
@@ -164,7 +164,7 @@ class Attempt(Preparation):
     """One start of a run.
 
     Attributes:
-        command: that trains or resumes it.
+        command: the command that trains or resumes it.
         run: the run.
         attempts: maximum number of starts.
     """
@@ -220,7 +220,7 @@ def queue() -> dict[str, Queued]:
 
 
 def cancel(jobs: Sequence[str]) -> None:
-    """Ends jobs; it is no error if a job has ended in the meantime."""
+    """Ends jobs; it is not an error if a job has ended in the meantime."""
     if jobs:
         _called("scancel", "--quiet", *jobs)
 
@@ -239,7 +239,7 @@ def submit(
         tasks: to be pickled; their output goes to `<id>_0_log.out` in the folder.
         folder: on a file system that all nodes share.
         job: the resources of each job.
-        after: the dependency, as "afterany:12".
+        after: the dependency, such as "afterany:12".
     """
     try:
         import submitit

@@ -73,7 +73,7 @@ def train(plan: Plan, new: Sequence[Point]) -> None:
 
 
 def _rest(plan: Plan, new: Sequence[Point], ended: Point, took: dict[str, float], at_once: int) -> str:
-    """How long the runs that have not ended take, as expected, corrected by the time that the others took."""
+    """The expected time of the runs that have not ended, corrected by the time that the others took, as a message."""
     config = ended.config
     path = store.place(config.results_root, config.scale.name, config.task.name, ended.run)
     took[ended.run] = store.read(path).seconds
@@ -85,7 +85,7 @@ def _rest(plan: Plan, new: Sequence[Point], ended: Point, took: dict[str, float]
 
 
 def _in_order(plan: Plan) -> list[Point]:
-    """The runs to train: of each task, one with ELMo first, as it prepares what others read (the biLM, its layers).
+    """The runs to train: for each task, one with ELMo first, as it prepares what others read (the biLM, its layers).
 
     Then the runs without ELMo, which do not wait for it.
     """
@@ -113,7 +113,7 @@ def run_jobs(
 
     Args:
         ended: called whenever a job has ended; its result is printed or, on a terminal, shown until the next.
-        gpus: to distribute, as in CUDA_VISIBLE_DEVICES; shared if there are fewer than jobs.
+        gpus: the GPUs to distribute, as in CUDA_VISIBLE_DEVICES; shared if there are fewer than jobs.
         each: GPUs per job.
 
     Returns:

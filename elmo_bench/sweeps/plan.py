@@ -28,7 +28,7 @@ class Point:
 
     Attributes:
         setting: the values of the sweep's keys, without the seed, as "key=value".
-        overrides: all of them, as `train` takes them.
+        overrides: all overrides of the run, as `train` takes them.
         config, run, group: its configuration, and the names of its record and of its group, if it can be run.
     """
 
@@ -54,7 +54,7 @@ class Plan:
     Attributes:
         runs: in the sweep's order, each once: without ELMo, the points of all biLMs are one run. Runs with less than a
             batch of training data are left out, once that is known.
-        errors: of the points that cannot be run.
+        errors: the errors of the points that cannot be run.
         records: by the name of the run, of all runs at this scale, because the table has rows of other tasks, too.
         refused: the errors of tasks whose points cannot be listed.
         failed, impossible: the errors of runs that failed, or cannot exist (`SweepTable.impossible`).
@@ -109,7 +109,7 @@ class Plan:
     def end(self, line: str = "") -> None:
         """Prints a last line, if there are runs, and raises the first error; all have been shown.
 
-        By default it says how many points are recorded, failed and missing, and the command that goes on.
+        By default it says how many points are recorded, failed and missing, and which command continues.
         """
         recorded, errors = len(self.recorded), [*self.refused, *self.errors.values(), *self.failed.values()]
         missing = len(self.runs) - len(self.impossible) - recorded - len(self.failed)
@@ -121,9 +121,9 @@ class Plan:
             raise error
 
     def cost(self, new: Sequence[Point]) -> str:
-        """How long these runs compute, from recorded ones of their tasks and arms: one's own, else the reference runs.
+        """The expected computing time of these runs, from recorded runs of their tasks and arms.
 
-        The known times are kept as `expected`.
+        The user's own runs count if there are any, otherwise the reference runs. Known times are kept in `expected`.
         """
         known = store.full_runs([*self.records.values()]), [*store.read_all(places.RECORDED, self.request.scale)]
         recorded, here, self.expected = [*known[0], *known[1]], processor(), {}
@@ -198,7 +198,7 @@ def _planned(listed: Sequence[Point]) -> tuple[list[Point], dict[Point, Exceptio
             if missing_files(alike[0].config):
                 lacking[alike[0].task] += alike
                 continue
-            first = Identity(alike[0].config)  # that of all, but for those that differ in more than the seed
+            first = Identity(alike[0].config)  # shared by all points that differ only in the seed
             for point in alike:
                 same = point.config == alike[0].config.model_copy(update={"seed": point.config.seed})
                 identity = first if same else Identity(point.config)

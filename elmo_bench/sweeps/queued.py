@@ -22,7 +22,7 @@ from elmo_bench.system.storage.locks import held
 from elmo_bench.text.source import of_hub
 
 FILE = "submission.json"
-NAME = "elmo-bench"  # of the jobs in Slurm
+NAME = "elmo-bench"  # the name of the jobs in Slurm
 STATES = ("recorded", "running", "waiting", "cancelled", "failed")
 
 

@@ -32,7 +32,7 @@ class SweepRequest:
         seeds: the seeds from 1 to this number; None: as in the file.
         jobs: number of runs at a time; None: as many as the machine allows.
         run: whether runs without a record are trained.
-        overrides: for every run.
+        overrides: the overrides for every run.
         on: local, or a file in conf/cluster/.
         cluster: changes to the file of `on`.
         table: the block `table` of the sweep's file.
@@ -77,13 +77,13 @@ class SweepRequest:
     def setting(self, task: str, overrides: Sequence[str] | None = None) -> Setting:
         """The setting that overrides make of a run of a task: as typed, but with the names that its record will have.
 
-        A choice of files goes by what it gives ("vectors=paper" by the names of the vectors), and what no result
-        depends on is left out. Of a run that cannot be composed, as its task has no such key, it is the setting as
-        typed.
+        A choice of files is replaced by what it chooses ("vectors=paper" by the names of the vectors), and keys that no
+        result depends on are left out. For a run that cannot be composed, because its task has no such key, the setting
+        stays as typed.
 
         Args:
-            task: of the run.
-            overrides: by default those of all runs, but for those that replace values of the sweep's file.
+            task: the task of the run.
+            overrides: by default the overrides of all runs, except those that replace values of the sweep's file.
         """
         if overrides is None:
             overrides = [one for one in self.overrides if changes_results(one) and one not in self.instead]
@@ -117,7 +117,7 @@ class SweepRequest:
         return shlex.join(["elmo-bench", "sweep", *given, *(["-cd", str(own)] if own else [])])
 
     def check(self) -> None:
-        """Checks that the table of the sweep's file shows its runs, and that the runs are as the overrides ask."""
+        """Checks that the sweep's table shows its runs, and that no override sets a key that the sweep sets itself."""
         page = places.page("sweep", self.sweep)
         if files := [*filter(is_file, sorted(str(key).lstrip("+") for key in _params(self.sweep)))]:
             raise UserError(f"{', '.join(files)}: a table does not distinguish files; use a sweep for each", page)
@@ -188,7 +188,7 @@ def is_file(key: str) -> bool:
 def setting(overrides: Iterable[str]) -> Setting:
     """The setting of typed overrides: "elmo={layers:last}" is `elmo.layers`. Seeds and paths of files are left out.
 
-    A user's own source of layers goes by its name, by default its folder's.
+    A user's own source of layers is identified by its name, by default the name of its folder.
     """
     found: Setting = {}
     for text in overrides:

@@ -13,7 +13,7 @@ from elmo_bench.system import start
 
 PARENT = "ELMO_BENCH_PARENT"  # in the environment of a process that must end with its parent: the parent's id
 POLL = 0.2  # seconds
-PR_SET_PDEATHSIG = 1  # of <sys/prctl.h>
+PR_SET_PDEATHSIG = 1  # from <sys/prctl.h>
 
 
 def python(module: str, *arguments: str) -> list[str]:

@@ -19,7 +19,7 @@ from elmo_bench.system.errors import UserError, ran_out
 from elmo_bench.system.storage import disk
 
 FULL = "HYDRA_FULL_ERROR"
-SHORT = "ELMO_BENCH_SHORT_ERRORS"  # beside FULL, if `report` has set FULL for Hydra and not the user
+SHORT = "ELMO_BENCH_SHORT_ERRORS"  # set together with FULL if `report` has set FULL for Hydra, and not the user
 T = TypeVar("T")
 E = TypeVar("E", bound=BaseException)
 # Functions that turn an error of a library into one line, or return None; the configuration adds one for Hydra.
@@ -86,8 +86,8 @@ def _reported(main: Callable[[], T]) -> T:
 
 
 def _mute() -> None:
-    """Discards stdout's buffer: it cannot be written, and the end of the process would try it again."""
-    with suppress(OSError, ValueError):  # a stand-in for stdout is no file
+    """Discards stdout's buffer: it cannot be written, and the end of the process would try to write it again."""
+    with suppress(OSError, ValueError):  # a stand-in for stdout may not be a file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -161,14 +161,14 @@ def ready() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-# What a process tells of its progress: lines for its parent, or a bar.
+# How a process reports its progress: by lines for its parent, or by a bar.
 
 LINES = "ELMO_BENCH_PROGRESS_LINES"  # set in the environment of a process whose progress its parent displays
 MARK = "\x1e"  # begins a line that replaces the previous one
 
 
 def tell(text: str) -> None:
-    """Prints the progress of this process as a line for its parent (`run_jobs`), if that displays it."""
+    """Prints the progress of this process as a line for its parent (`run_jobs`), if the parent displays it."""
     if os.environ.get(LINES):
         print(f"{MARK}{text}", flush=True)
 
@@ -177,8 +177,8 @@ def tracked(items: Iterable[T], what: str, shown: bool | str = "auto") -> Iterab
     """The items one after another, while a bar on stderr says how many are done.
 
     Args:
-        items: what is worked on.
-        what: stands before the bar.
+        items: the items of work.
+        what: the text before the bar.
         shown: whether there is a bar; "auto": where stderr is a terminal.
     """
     from rich.console import Console

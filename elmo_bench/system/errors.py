@@ -60,7 +60,7 @@ class UserError(Exception):
 
 
 def notice(message: str, path: Any = None) -> None:
-    """Prints a line on the standard error that is no error."""
+    """Prints a line on the standard error that is not an error."""
     print(f"{path}: {message}" if path else message, file=sys.stderr)
 
 
@@ -113,7 +113,7 @@ def explained(doing: Callable[[], str], remedy: str) -> Iterator[None]:
     """Turns the errors of exhausted memory, on the machine or on a device, into one line.
 
     Args:
-        doing: describes the work, with the size of the batch, as in "training on 64 sentences"; called only then.
+        doing: describes the work, with the size of the batch, as in "training on 64 sentences"; called only on error.
         remedy: the setting that reduces memory.
     """
     try:

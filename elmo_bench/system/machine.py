@@ -21,7 +21,7 @@ from elmo_bench.system.places import CHECKOUT, ROOT
 
 GIVEN = "CUDA_VISIBLE_DEVICES", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS"  # the GPUs of a job
 HIDDEN = "", "-1", "NoDevFiles"  # values of CUDA_VISIBLE_DEVICES without a GPU
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -3, -4  # of <malloc.h>
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -3, -4  # from <malloc.h>
 DRIVER = "/proc/driver/nvidia/version"
 PACKAGES = ("torch", "pytorch-lightning", "hydra-core", "omegaconf", "datasets", "numpy", "seqeval", "h5py")
 
@@ -123,12 +123,12 @@ def unseen_gpu() -> str | None:
         sign = listed if listed in (None, DRIVER) else " ".join(["nvidia-smi", *listed.splitlines()[:1]])
     if sign is None:
         return None
-    mend = (
+    remedy = (
         "check the driver with nvidia-smi"
         if torch.version.cuda
         else "it is the CPU build: rm -rf .venv && make setup TORCH=cuda"
     )
-    return f"there is a GPU ({sign}), but torch {torch.__version__} sees none; {mend}"
+    return f"there is a GPU ({sign}), but torch {torch.__version__} sees none; {remedy}"
 
 
 def keep_freed_memory(however_large: bool = False) -> None:

@@ -16,7 +16,7 @@ DATA_ROOT = "data_root=FOLDER" + (" (make: DATA_ROOT=FOLDER)" if CHECKOUT else "
 # The project's own files: beside the package in a checkout, inside it in a wheel, never in the current folder.
 BROUGHT = PACKAGE.parent if CHECKOUT else PACKAGE
 CONF = BROUGHT / "conf"
-# The default folder of the user's own models, data and results: the checkout, or with a wheel the current folder.
+# The default folder of the user's own models, data and results: the checkout, or for a wheel the current folder.
 ROOT = PACKAGE.parent if CHECKOUT else Path.cwd()
 # The default folder of `elmo-bench data`, and the file that it writes there first.
 DATA = ROOT / "data"
@@ -33,13 +33,13 @@ def other_checkout() -> Path | None:
 def shipped(models_root: str | Path, name: str, typed: bool = False) -> Path:
     """A folder of models that come with the project.
 
-    It is in the installed wheel unless the user names another `models_root`, which contains it. A folder of that name
-    in the current folder, the default `models_root`, is somebody else's. A relative `models_root` (typed by the user,
+    It is in the installed wheel unless the user names another `models_root`, which contains it. A folder of this name
+    in the current folder, the default `models_root`, is not the project's. A relative `models_root` (typed by the user,
     or the mark `<models_root>` of a record) is kept.
 
     Args:
         models_root: folder of models.
-        name: its folder there.
+        name: the folder below it.
         typed: whether the user has typed `models_root`, even if it is the default.
     """
     folder, brought = Path(models_root) / name, PACKAGE / "models" / name
@@ -48,7 +48,7 @@ def shipped(models_root: str | Path, name: str, typed: bool = False) -> Path:
 
 
 def packaged(package: str, folder: str = "") -> Path:
-    """A folder in an installed package; if it is not installed, a relative path, which does not exist."""
+    """A folder in an installed package; if the package is not installed, a relative path, which does not exist."""
     found = find_spec(package)
     places = found.submodule_search_locations if found else None
     return Path(places[0] if places else package, folder)
@@ -59,7 +59,7 @@ def fetching(scale: str, task: str) -> str:
     return f"make data SCALE={scale} TASK={task}" if CHECKOUT else f"elmo-bench data scale={scale} task={task}"
 
 
-# The reference runs, and the default folder of a user's own, which git ignores.
+# The reference runs, and the default folder of a user's own runs, which git ignores.
 RECORDED = BROUGHT / "results"
 OWN = ROOT / "results" / "own"
 

@@ -1,8 +1,8 @@
 """The end of a command by a signal: Ctrl-C, `kill`, or a closed terminal end it within seconds, in one line.
 
 The first signal raises `KeyboardInterrupt` in the main thread, so that temporary files are removed and child processes
-ended. If that has no effect, in a long library call or one that swallows it, a thread ends the process after `GRACE`
-seconds. Signals ignored when the process started (`nohup`, a background job) stay ignored.
+ended. If that has no effect, in a library call that takes long or swallows the exception, a thread ends the process
+after `GRACE` seconds. Signals ignored when the process started (`nohup`, a background job) stay ignored.
 """
 
 from __future__ import annotations

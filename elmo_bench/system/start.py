@@ -1,8 +1,8 @@
 """`python -P start.py -m MODULE ...` is `python -m MODULE ...`, but imports nothing from the current folder.
 
-In a folder with a `random.py`, plain `python -m` imports that file instead of Python's own module, and so does an empty
-part of PYTHONPATH, as in `PYTHONPATH=$PYTHONPATH:FOLDER`. `elmo_bench` and `tasks` are imported from this copy of the
-project, even if another copy is installed, as with a linked .venv.
+In a folder with a `random.py`, plain `python -m` imports that file instead of Python's own module. An empty part of
+PYTHONPATH, as in `PYTHONPATH=$PYTHONPATH:FOLDER`, has the same effect. `elmo_bench` and `tasks` are imported from this
+copy of the project, even if another copy is installed, as with a linked .venv.
 """
 
 import os

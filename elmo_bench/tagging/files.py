@@ -34,7 +34,7 @@ class TaggedSentence(NamedTuple):
     input: Mapping[str, Any] = {}  # its row in a table
 
     def fault(self, error: TagError) -> UserError:
-        """The error for a user whose file has these tags."""
+        """The error about these tags, with the place in the user's file."""
         if self.lines:
             return UserError(str(error), self.path, self.lines[error.index])
         return UserError(f"{error} (sentence {error.sentence}, token {error.index})", self.path)
@@ -61,15 +61,15 @@ class TaggedFiles:
         self.labels = {str(theirs): str(ours) for theirs, ours in (self.data.get("labels") or {}).items()}
 
     def comments(self) -> AbstractContextManager[None]:
-        """Inside, an error at a comment names the key, unless it is set."""
+        """Inside, an error at a comment names the key `comment`, unless it is set."""
         return comments_named("" if self.data.get("comment") else COMMENT)
 
     def splits(self) -> dict[str, Iterator[TaggedSentence]]:
         """The sentences of all splits."""
         if self.source.tabular:
             if unread := [key for key in OF_COLUMN_FILES if key in self.data]:
-                mend = "for a table, '+task.data.columns={tokens: NAME, tags: NAME}' names the columns"
-                raise UserError(f"task.data.{unread[0]} is for column files; {mend}")
+                remedy = "for a table, '+task.data.columns={tokens: NAME, tags: NAME}' names the columns"
+                raise UserError(f"task.data.{unread[0]} is for column files; {remedy}")
         elif self.data.get("tag_names"):
             raise UserError(f"task.data.tag_names is for tables; {COLUMNS}")
         return {split: self._sentences(opened, documented=True) for split, opened in self.source.load().items()}
@@ -131,8 +131,8 @@ class TaggedFiles:
         for row, found in enumerate(table.lists(column, numbers=True)):
             numbers = [tag for tag in found if isinstance(tag, int)]
             if numbers and not names:
-                mend = "name them in order, as in '+task.data.tag_names=[O,B-PER,I-PER]'"
-                raise table.fault(row, f"the column {column} holds numbers without names", mend)
+                remedy = "name them in order, as in '+task.data.tag_names=[O,B-PER,I-PER]'"
+                raise table.fault(row, f"the column {column} holds numbers without names", remedy)
             if wrong := [number for number in numbers if not 0 <= number < len(names)]:
                 count = f"task.data.tag_names has {len(names)} names"
                 raise table.fault(row, f"{column} has the number {wrong[0]}, but {count}", "name all tags")
@@ -140,7 +140,7 @@ class TaggedFiles:
 
 
 def _is_of_columns(path: Path) -> bool:
-    """Whether a `.tsv` is a column file: its first line is no header with a column of tokens."""
+    """Whether a `.tsv` is a column file: its first line is not a header with a column of tokens."""
     return ending(path) == ".tsv" and "tokens" not in re.split(r'["\t\r\n]', read_text(path, line=True))
 
 
@@ -150,8 +150,8 @@ def _check_numbers(blocks: Sequence[Block]) -> None:
     if max(map(len, columns)) < 2 or len(blocks[0].rows[0]) < 2:
         return
     if any(all(each == [*map(str, range(first, first + len(each)))] for each in columns) for first in (0, 1)):
-        mend = "+task.data.word_column=1 reads the words from the second column"
-        raise UserError(f"the first column numbers the words of each sentence; {mend}", blocks[0].path, 1)
+        remedy = "+task.data.word_column=1 reads the words from the second column"
+        raise UserError(f"the first column numbers the words of each sentence; {remedy}", blocks[0].path, 1)
 
 
 def _check_text(blocks: Sequence[Block], tag: int) -> None:

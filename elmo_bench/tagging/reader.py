@@ -38,7 +38,7 @@ class TaggingReader(TextReader):
         data: the files {train, dev, test}, below {folder} if given, or without a folder {hub, revision}; also
             word_column (0), tag_column (-1), comment (none), source_scheme ("auto", see `tags.read_tags`), for
             tables tag_names, if their features do not name the numbers, and labels {theirs: ours} of types.
-        scheme: of the tags that the model learns: "bioes" or "iob2".
+        scheme: the scheme of the tags that the model learns: "bioes" or "iob2".
         lower: look words up in lower case; characters always keep their case.
         min_count: minimum count of a word in the vocabulary.
         char_min_count: the same for characters.
@@ -81,7 +81,7 @@ class TaggingReader(TextReader):
         return tables(splits)
 
     def _rows(self, sentences: Sequence[TaggedSentence], split: str, repairs: list[str]) -> list[Row]:
-        """The rows of a split; `repairs` gets how many entities break its scheme and at which lines, if any do."""
+        """The rows of a split; adds to `repairs` how many entities break its scheme and at which lines, if any do."""
         try:
             read = tags.read_tags((sentence.tags or () for sentence in sentences), self.source_scheme)
         except tags.TagError as error:
@@ -104,7 +104,7 @@ class TaggingReader(TextReader):
         return Batch(list(rows), {"tokens": text}, self.gold_tags(rows, lambda row: [row]))
 
     def from_text(self, /, **raw: Any) -> Row:
-        """A row from {"tokens": [...]}, taken as they are, or {"text": "..."}, which is tokenized."""
+        """A row from {"tokens": [...]}, used unchanged, or {"text": "..."}, which is tokenized."""
         return sentence_of(raw)
 
     def from_file(self, path: str) -> list[Row]:
@@ -113,7 +113,7 @@ class TaggingReader(TextReader):
             return [{"tokens": each.words, "input": each.input} for each in self.files.file(path, tagged=False)]
 
     def unanswered(self, row: Row) -> list[str]:
-        """Tags of no entity."""
+        """Tags without any entity."""
         return ["O"] * len(row["tokens"])
 
     def official(self, predictions: Sequence[Sequence[str]], rows: Sequence[Row]) -> str:

@@ -37,7 +37,7 @@ def pad_tokens(
         sentences: B lists of words, none empty.
         words: ids of words, looked up in lower case if `lower`.
         chars: ids of characters, which keep their case; None leaves them out.
-        char_limit: the most characters of a word; the rest is cut off.
+        char_limit: maximum number of characters of a word; the rest is cut off.
     """
     sentences = [list(sentence) for sentence in sentences]
     ids = pad([[words[word.lower() if lower else word] for word in sentence] for sentence in sentences])  # (B, T)
@@ -94,7 +94,7 @@ class TextReader:
         """The label "tags" of a batch, (B, T) int64, 0 (O) at padding and for tags unknown in training; as `gold`.
 
         Args:
-            rows: with "tags".
+            rows: rows with "tags".
             sentences: maps a row's "tags" to the tags of each of its lines in the batch.
         """
         given, known = [row.get("tags") for row in rows], self.vocabularies["labels"]
@@ -112,9 +112,9 @@ class BucketSampler:
     by length rounded up to a multiple of `step` and cut into batches, which are then shuffled.
 
     Args:
-        lengths: of the sentences, by index.
+        lengths: the lengths of the sentences, by index.
         batch_size: maximum number of sentences in a batch.
-        seed: of the shuffling.
+        seed: the seed of the shuffling.
         token_budget: maximum number of padded tokens (sentences x rounded length) in a batch; a longer sentence is a
             batch by itself. None: no limit.
         shuffle: False orders the sentences by rounded length, longest first, so that an evaluation reaches its peak

@@ -80,16 +80,16 @@ def with_documents(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def comments_named(mend: str) -> Iterator[None]:
-    """An error at or after a line that begins with # also says what to do if such lines are comments."""
+def comments_named(remedy: str) -> Iterator[None]:
+    """An error at or after a line that begins with # also says what to do if such lines are comments: the `remedy`."""
     try:
         yield
     except UserError as error:
-        if mend and error.path and error.line:
+        if remedy and error.path and error.line:
             with open_text(error.path) as lines:
                 near = [*islice(lines, max(error.line - 2, 0), error.line)]
             if any(line.startswith("#") for line in near):
-                message = f"{error.message}; if lines that begin with # are comments, {mend}"
+                message = f"{error.message}; if lines that begin with # are comments, {remedy}"
                 raise UserError(message, error.path, error.line) from None
         raise
 

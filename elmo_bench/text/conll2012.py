@@ -166,8 +166,8 @@ def read_documents(paths: StrPath | Iterable[Path], strict: bool = True) -> Iter
             missing = words.count(SKELETON)
             if missing and missing >= MISSING * len(words):
                 message = f"{missing} of {len(words)} words are missing, replaced by {SKELETON}"
-                mend = "insert the words of OntoNotes (skeleton2conll.sh)"
-                raise UserError(f"{message}; {mend}", document.path, document.line)
+                remedy = "insert the words of OntoNotes (skeleton2conll.sh)"
+                raise UserError(f"{message}; {remedy}", document.path, document.line)
             yield document
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def obtainable(name: str) -> bool:
-    """Whether the hub may be asked for a data set, or the local cache has it. Asks nothing of the hub."""
+    """Whether the hub may be asked for a data set, or the local cache has it. Does not contact the hub."""
     from huggingface_hub import constants  # not `datasets`, which takes seconds to import
 
     asked = os.environ.get("HF_DATASETS_OFFLINE", "").upper() not in constants.ENV_VARS_TRUE_VALUES
@@ -34,7 +34,7 @@ def load_from_hub(
         name: "owner/name".
         revision: a branch, tag or commit; "refs/convert/parquet" has the data of old script-only data sets.
         configuration: one of its configurations.
-        hint: an alternative for the user, for the error message.
+        hint: the user's alternative, for the error message.
     """
     import datasets
 
@@ -50,7 +50,7 @@ OF_MODELS = ["*.json", "*.hdf5", "*.safetensors", "*.txt", "*.ckpt"]  # the file
 
 
 def is_model(name: str) -> bool:
-    """Whether this can only be the name of a model on the hub, "owner/name": no local path is called so."""
+    """Whether this can only be the name of a model on the hub, "owner/name": there is no such local path."""
     two = re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", name) and not name.endswith((".ckpt", ".json"))
     return bool(two) and not Path(name).exists() and not Path(name).parent.exists()
 

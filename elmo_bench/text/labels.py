@@ -19,7 +19,7 @@ class Labels:
     """Maps the labels of a source to the labels of the task: by name if they have names, else by number.
 
     Args:
-        names: of the labels, in the order of their numbers.
+        names: the names of the labels, in the order of their numbers.
         also: alternative names, in the same order.
         given: `task.data.labels`: {name or number in the source: name here}.
     """
@@ -29,7 +29,7 @@ class Labels:
         own = dict(zip(also, names, strict=False)) | {name: name for name in names}
         self.given = {str(theirs): str(ours) for theirs, ours in (given or {}).items()}
         if wrong := [ours for ours in self.given.values() if ours not in own]:
-            raise UserError(f"task.data.labels: {wrong[0]!r} is no label; choose from {', '.join(names)}")
+            raise UserError(f"task.data.labels: {wrong[0]!r} is not a label; choose from {', '.join(names)}")
         mapped = {theirs: own[ours] for theirs, ours in self.given.items()}
         self.known = own | dict.fromkeys(UNLABELLED, NO_GOLD) | mapped
 
@@ -41,8 +41,8 @@ class Labels:
         """The message about a label with an unknown name."""
         if label == "":
             return f"no label; choose from {', '.join(self.names)}"
-        mend = f"'+task.data.labels={{{label}: {self.names[0]}, ...}}' maps the names"
-        return f"unknown label {label!r}; choose from {', '.join(self.names)}; {mend}"
+        remedy = f"'+task.data.labels={{{label}: {self.names[0]}, ...}}' maps the names"
+        return f"unknown label {label!r}; choose from {', '.join(self.names)}; {remedy}"
 
     def of_table(self, table: Table, column: str = "label") -> Iterator[str]:
         """The label of each row; prints a line if they are matched by number, or if some names never occur."""
@@ -66,8 +66,8 @@ class Labels:
             occur = [name for name, label in zip(self.shown, self.names, strict=True) if label in found]
             notes.append(f"only {', '.join(occur)} of {', '.join(self.shown)} occur")
         if notes:
-            mend = "'+task.data.labels={THEIRS: OURS, ...}' changes the names"
-            notice("; ".join([*notes, mend]), table.path or table.split)
+            remedy = "'+task.data.labels={THEIRS: OURS, ...}' changes the names"
+            notice("; ".join([*notes, remedy]), table.path or table.split)
 
 
 def warn_disjoint(gold: set[str], predicted: set[str], path: Any) -> None:

@@ -21,7 +21,7 @@ class Part(NamedTuple):
 
     Attributes:
         fraction: above 0, at most 1.
-        seed: of the run.
+        seed: the seed of the run.
         least: minimum number of examples for training: one batch.
     """
 

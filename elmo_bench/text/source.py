@@ -56,7 +56,7 @@ class Table(NamedTuple):
     split: str  # by our name
     path: Path | None  # None: of the hub
     origin: str  # in messages about the hub
-    found: str  # its columns, by their names in the source
+    found: str  # its columns by their names in the source, for messages
     mend: str  # the remedy for wrong columns
     theirs: Mapping[str, str]  # the renamed columns' names in the source
 
@@ -66,10 +66,10 @@ class Table(NamedTuple):
             return UserError(f"{self.origin}, split {self.split}, {why}; {self.mend} (it has {self.found})")
         return UserError(f"the table {why}; it has {self.found}; {self.mend}", self.path)
 
-    def fault(self, row: int, why: str, mend: str = "correct the table") -> UserError:
+    def fault(self, row: int, why: str, remedy: str = "correct the table") -> UserError:
         """The error for a value in a row."""
         origin = f"{self.origin}, {self.split} " if self.path is None else ""
-        return UserError(f"{origin}row {row}: {why}; {mend}", self.path)
+        return UserError(f"{origin}row {row}: {why}; {remedy}", self.path)
 
     def require(self, *columns: str) -> None:
         """Refuses a table that lacks one of them."""
@@ -88,7 +88,7 @@ class Table(NamedTuple):
             yield cell
 
     def texts(self, column: str) -> Iterator[str]:
-        """As `cells`, but only text."""
+        """The same as `cells`, but only text."""
         for row, cell in enumerate(self.cells(column)):
             if not isinstance(cell, str):
                 raise self.fault(row, f"{column} is {cell!r}, not text")
@@ -98,14 +98,14 @@ class Table(NamedTuple):
         """The words of each cell: a list, or a text with spaces between words, as in CSV.
 
         Args:
-            column: its name.
+            column: the name of the column.
             numbers: whether whole numbers may stand for words, also as 1.0 or as text; they become `int`.
         """
         kinds = (str, int) if numbers else (str,)
         for row, cell in enumerate(self.cells(column)):
             if isinstance(cell, str) and cell[:1] == "[" and cell[-1:] == "]" and len(cell.split()) > 1:
-                mend = "in CSV write the words with spaces between them, or write JSON lines or parquet"
-                raise self.fault(row, f"{column} is a list as Python prints it", mend)
+                remedy = "in CSV write the words with spaces between them, or write JSON lines or parquet"
+                raise self.fault(row, f"{column} is a list as Python prints it", remedy)
             each = cell.split() if isinstance(cell, str) else cell if isinstance(cell, list) else [cell]
             each = list(map(whole_number, each)) if numbers else each
             if wrong := [one for one in each if type(one) not in kinds or one == ""]:
@@ -137,8 +137,8 @@ class DataSource:
             {hub, revision, configuration}. For a table, {columns} maps the names of columns: {ours: theirs}.
         instead: the settings that name files instead of the hub, for error messages.
         native: whether a file with the ending of a table has the reader's own format.
-        otherwise: the remedy for {columns} if the files are no tables, for error messages.
-        keys: of `data` that the reader reads itself.
+        otherwise: the remedy for {columns} if the files are not tables, for error messages.
+        keys: the keys of `data` that the reader reads itself.
     """
 
     data: Mapping[str, Any]
@@ -206,8 +206,8 @@ class DataSource:
 
     def _table(self, split: str, rows: Dataset, path: Path | None = None) -> Table:
         found = ", ".join(f"{name} ({kind})" for name, kind in rows.features.items())[:500]
-        mend = "+task.data.columns.OURS=THEIRS names another column" if path else self.hint
-        table = Table(rows, split, path, self.title, found, mend, self.columns)
+        remedy = "+task.data.columns.OURS=THEIRS names another column" if path else self.hint
+        table = Table(rows, split, path, self.title, found, remedy, self.columns)
         if split:
             table.require(*self.columns.values())
         named = {theirs: ours for ours, theirs in self.columns.items() if theirs in rows.column_names}

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 PREFIXES = {"iob1": "BI", "iob2": "BI", "bioes": "BIES"}
 SCHEMES = tuple(PREFIXES)
-TOLERATED = 100  # fewer than 1 in so many entities of a file may break its scheme
+TOLERATED = 100  # fewer than 1 in this many entities of a file may break its scheme
 _BILOU = {"U": "S", "L": "E"}  # BILOU's letters -> those of BIOES
 
 
@@ -127,7 +127,7 @@ def read_tags(sentences: Iterable[Sequence[str]], scheme: str = "auto") -> Tagge
     scheme, so the splits of a data set agree whenever they use one scheme.
 
     Args:
-        sentences: of the file, the tags of each.
+        sentences: the tags of each sentence of the file.
         scheme: one of SCHEMES, without exception; "auto"; or "conlleval" to read any tags as the official scorer does.
 
     Raises:

@@ -69,7 +69,7 @@ def words(text: str, apart: bool = False) -> list[TextWord]:
     """The words of a text, in order; every character that is not white space belongs to one.
 
     Args:
-        text: any.
+        text: any text.
         apart: also split at apostrophes, decomposed accents and invisible characters inside a word, as the labelled
             texts of SQuAD and SNLI have been split so far.
     """
@@ -113,8 +113,8 @@ def compounds(words: Sequence[TextWord], joints: Collection[str], clitics: bool)
     """The words, with those connected by a hyphen or the like merged.
 
     Args:
-        words: of a text.
-        joints: words that connect their neighbours, if these touch them with a letter or digit.
+        words: the words of a text.
+        joints: words that connect their neighbours, if the neighbours touch them with a letter or digit.
         clitics: also connect to a word that begins with another character, such as 's.
     """
     joined: list[list[str]] = []

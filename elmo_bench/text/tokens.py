@@ -22,7 +22,7 @@ class Tokens(NamedTuple):
     mask: Tensor  # (B, T) bool, true on words
     parts: list[list[int]] | None = None  # None: each row is one sentence
     layers: Any = None  # `layers.shards.Stored`: the framework adds them to a batch if they are cached
-    places: Tensor | None = None  # (N,) int64, the words' positions in the flattened (B, T); None: found from the mask
+    places: Tensor | None = None  # (N,) int64, the words' positions in the flattened (B, T); None: taken from the mask
 
     def each(self, change: Callable[[Tensor], Tensor]) -> Tokens:
         """A copy with every tensor changed: moved to a device, for example."""

@@ -71,23 +71,23 @@ class Vocabulary:
         return cls(state["items"], state["special"])
 
 
-def coverage(path: StrPath, known: int, number: int, what: str, least: float, mend: str) -> str:
+def coverage(path: StrPath, known: int, number: int, what: str, least: float, remedy: str) -> str:
     """A message with the coverage of a text by a list: a vocabulary, word vectors, an inventory of senses.
 
     Args:
         path: the file of the list, or the key that names it.
         known, number: the covered and the total number of `what`, such as "running words of the text".
         least: a list that covers a smaller share is not meant for the text, which is an error.
-        mend: the remedy in that case.
+        remedy: the remedy in that case.
     """
     message = f"has {known} of the {number} {what} ({known / max(number, 1):.1%})"
     if known < least * number or (known == 0 < least):
-        raise UserError(f"{message}; {mend}", path)
+        raise UserError(f"{message}; {remedy}", path)
     return f"{path} {message}"
 
 
 def warn_unknown(
-    items: Sequence[str], vocabulary: Vocabulary, split: str, what: str, mend: str, most: float = 1.0
+    items: Sequence[str], vocabulary: Vocabulary, split: str, what: str, remedy: str, most: float = 1.0
 ) -> None:
     """Prints the number of a split's items that the training data contain, if their share is below `most`.
 
@@ -96,4 +96,4 @@ def warn_unknown(
     known = sum(item in vocabulary for item in items)
     if known < most * len(items):
         least = 0.01 if split == "dev" else 0.0
-        notice(coverage("task.data.train", known, len(items), f"{what} of {split}", least, mend))
+        notice(coverage("task.data.train", known, len(items), f"{what} of {split}", least, remedy))

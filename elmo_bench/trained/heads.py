@@ -46,7 +46,7 @@ def load(checkpoint: str, remedy: str = REMEDY, task: str | None = None) -> dict
     config = saved["hyper_parameters"]["config"]
     stored.check(config, checkpoint, task)
     if task not in (None, config["task"]["name"]):
-        raise UserError(f"a model of task {config['task']['name']}, and not of task={task}", checkpoint)
+        raise UserError(f"a model of task {config['task']['name']}, not of task={task}", checkpoint)
     trained, ours = config["task"].get("version", 1), pages.written("task", config["task"]["name"], "version", 1)
     if trained != ours:
         raise UserError(
@@ -134,9 +134,9 @@ def read(task: str | None, models_root: str | None = None, folder: Path | None =
     """The head of a task, in the form of `load`, with the folders of this machine.
 
     Args:
-        task: its name; None: as in the folder's card.
+        task: the name of the task; None: as in the folder's card.
         models_root: the folder with heads/ and the biLMs; None: the configuration's.
-        folder: of the head itself, as written by `export_head`; None: the task's folder below models_root.
+        folder: the folder of the head itself, as written by `export_head`; None: the task's folder below models_root.
     """
     folder = folder or find(str(task), models_root)
     card = read_sealed(folder / CARD, "card of a head", RESTORE)

@@ -45,8 +45,8 @@ class Trained:
             as in the run.
 
     Attributes:
-        cfg: its typed configuration.
-        reader: with its vocabularies.
+        cfg: the model's typed configuration.
+        reader: the task's reader, with its vocabularies.
     """
 
     def __init__(self, saved: Mapping[str, Any], options: Mapping[str, Any]):
@@ -71,7 +71,7 @@ class Trained:
         return self._model(self._source)
 
     def module(self) -> BenchModule:
-        """A new `LightningModule` of it with the run's optimizer; the biLM computes the layers of each batch."""
+        """A new `LightningModule` of the model with the run's optimizer; the biLM computes the layers of each batch."""
         from torch.random import fork_rng
 
         from elmo_bench.running.build import build
@@ -290,7 +290,7 @@ def _device(accelerator: str) -> str:
 
 @contextmanager
 def _rounding(trainer: TrainerConfig, device: str) -> Iterator[None]:
-    """Inside, numbers are rounded as in the run: as by Lightning for the same precision, and with or without TF32."""
+    """Inside, numbers are rounded as in the run: as Lightning does for the same precision, and with or without TF32."""
     import torch
 
     from elmo_bench.nn.numerics import tf32

@@ -49,7 +49,8 @@ def load(
     """
     options: dict[str, Any] = {"trainer.accelerator": accelerator, "batch_size": batch_size}
     if not isinstance(what, str | PathLike | Record):
-        raise UserError(f"{what!r} is no model: give the name of a task, the file of a checkpoint, or the id of a run")
+        kinds = "the name of a task, the file of a checkpoint, or the id of a run"
+        raise UserError(f"{what!r} is not a model: give {kinds}")
     name = str(_of_record(what) if isinstance(what, Record) else what)
     if name in pages.tasks():
         if task not in (None, name):
@@ -69,7 +70,8 @@ def load(
             raise UserError(f"no record of run {name} below {where}; results=FOLDER names another")
         name = str(_of_record(store.read(found)))
     elif not Path(name).is_file() and not name.endswith(".ckpt"):
-        raise UserError(f"{name}: no task ({', '.join(pages.tasks())}), no file of a checkpoint and no id of a run")
+        tasks = ", ".join(pages.tasks())
+        raise UserError(f"{name}: neither a task ({tasks}) nor the file of a checkpoint nor the id of a run")
     return _opened(heads.load(name, task=task), options, bilm)
 
 
@@ -109,17 +111,17 @@ def predict(
     """Writes the predictions atomically, or prints them; returns their number.
 
     Args:
-        checkpoint: path.
-        input: path, or "-" for the standard input; None: `text` alone. A .txt file without columns is plain text: each
-            line is a row, or the whole file if a row is a document.
-        output: path; None: the standard output.
+        checkpoint: the path of a checkpoint.
+        input: the path of the input, or "-" for the standard input; None: `text` alone. A .txt file without columns is
+            plain text: each line is a row, or the whole file if a row is a document.
+        output: the path of the output; None: the standard output.
         format: "json", or "official": a file for `score` and the official scorer. None: official if the output's name
             has the `official_ending` of the task's reader, otherwise json.
         task: without a checkpoint: the task whose trained head is used; with one: the task it must have, whose
             configuration files may then name code outside this project.
         models_root: the folder of heads and their biLMs; None: the configuration's.
         data: keys of `task.data` for reading the input; others are as in training.
-        text: instead of an input.
+        text: a text to predict instead of an input.
         options: other keys of the configuration; None: as in the run.
     """
     if (input is None) == (text is None):
@@ -129,7 +131,7 @@ def predict(
     if output is not None and (suffix := Path(output).suffix.lower()) in (*files.OPENERS, ".zip"):
         raise UserError(f"the output is not compressed; give a name that does not end in {suffix}", output)
     if checkpoint is not None and models_root is not None:
-        raise UserError("checkpoint=... is a model by itself: leave out models_root")
+        raise UserError("checkpoint=... names a complete model: leave out models_root")
     if checkpoint is None and task is None:
         raise UserError("missing argument checkpoint=... (of a run), or task=... (the trained head of a task)")
     if input not in (None, "-"):
@@ -227,7 +229,7 @@ def _texts(trained: Trained, lines: list[str], path: str) -> list[tuple[dict[str
 
 
 def _has_rows(path: str, own: frozenset[str]) -> bool:
-    """Whether a file has rows in JSON. One of the data set's own has the keys `own` in its first object."""
+    """Whether a file has rows in JSON. A file of the data set itself has the keys `own` in its first object."""
     first = files.read_text(path, line=True)
     ending = files.ending(path)
     if not json_text.begins_object(first):
@@ -249,7 +251,7 @@ def read_rows(reader: Any, path: str, task: str, official: bool = False) -> list
     """The JSON objects of a file, as an array or one per line, and the reader's rows for them.
 
     Args:
-        reader, task: of the model.
+        reader, task: the reader and the task of the model.
         path: the file.
         official: whether the answers are written in the official format instead of with the objects.
     """

@@ -39,7 +39,7 @@ def write(runs: Sequence[RunConfig]) -> StudyRecord:
     Tunings on other text or with other settings than the scale's are a separate study, whose title names them.
 
     Args:
-        runs: of one scale and parent, whose biLMs have been tuned.
+        runs: runs of one scale and parent, whose biLMs have been tuned.
     """
     cards = {run.task.name: read_card(Path(run.bilm.tuning.folder)) for run in runs}
     (name, sha256), *others = {(card["parent"]["name"], card["parent"]["sha256"]) for card in cards.values()}
@@ -91,7 +91,7 @@ def interval(change: float, before: Mapping[str, Any], after: Mapping[str, Any])
     """The 95 % interval of a change in percent, by leaving out each piece of the text in turn (the jackknife).
 
     Args:
-        before, after: from `BidirectionalLM.perplexity` of one text; cards of earlier versions have no pieces.
+        before, after: results of `BidirectionalLM.perplexity` for one text; cards of earlier versions have no pieces.
 
     Returns:
         low, high and clusters, the number of pieces; nothing if there are fewer than two.

@@ -41,7 +41,7 @@ def tune(tuning: TuningConfig, work: Path, output: Path, about: Mapping[str, Any
         tuning: the settings, the parent's files, and the reader of the text.
         work: folder for the text, the new softmax if there is one, and checkpoints.
         output: folder of the tuned biLM, which appears only when it is complete.
-        about: further keys of its card.
+        about: further keys for its card.
         force: start from the beginning.
     """
     text = read(tuning.task, tuning.reader, tuning.text)
@@ -139,7 +139,7 @@ class TunedBilm:
         self.bilm, self.tuning, self.cache = bilm, bilm.tuning, Path(places.cache_root)
         self.folder, source = Path(bilm.tuning.folder), bilm.tuning.source
         if source.maker == bilm.maker:
-            raise UserError(f"bilm.parent={bilm.parent}: name the biLM to tune, not a tuned one")
+            raise UserError(f"bilm.parent={bilm.parent}: name a biLM to tune, not a tuned one")
         if not source.options or not source.weights:
             raise UserError(
                 f"bilm.parent={bilm.parent} names no files of a biLM; choose another, or give "

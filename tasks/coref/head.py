@@ -51,7 +51,7 @@ class CorefHead(nn.Module):
         vocabularies: "genres".
         hidden: size of the biLSTM, per direction.
         max_span_width: maximum number of words in a span.
-        top_span_ratio: spans kept per word of the document.
+        top_span_ratio: number of spans kept per word of the document.
         max_antecedents: maximum number of antecedents that a span is paired with.
         feature_size: size of the features of width, speaker, genre and distance.
         ffnn: size of both layers of the scorers.
@@ -122,10 +122,10 @@ class CorefHead(nn.Module):
         Args:
             h: (N, E) its encoded words.
             own: (N, V) its words' own vectors.
-            lengths: of its sentences.
+            lengths: the lengths of its sentences.
             number: its index in the batch.
             start: the index of its first word in the batch.
-            labels: of the batch; speakers and genres are also there for raw text.
+            labels: the labels of the batch; speakers and genres are also there for raw text.
         """
         inside = candidates(lengths, self.spans.max_span_width)  # (N, K)
         widths = self.spans.widths(inside)  # (N, K, F)
@@ -199,7 +199,7 @@ def bracketed(sentences: list[list[str]], clusters: list[list[list[int]]]) -> li
     """Each sentence as text, every mention in brackets with the number of its cluster: "[Ida]_0 has [a cat]_1".
 
     Args:
-        sentences: of a document.
+        sentences: the sentences of a document.
         clusters: lists of [first word, last word], counted over the document; every mention lies in one sentence.
     """
     words = [word for sentence in sentences for word in sentence]

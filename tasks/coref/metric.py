@@ -117,7 +117,7 @@ COUNTS = ("recall_numerator", "recall_denominator", "precision_numerator", "prec
 
 
 class CorefMetric(AdditiveMetric):
-    """The reference scorer over documents: micro-summed counts, the mean of three F1.
+    """The reference scorer over documents: micro-summed counts, and the mean of three F1 scores.
 
     An example is a part of a document; the parts of one document are a cluster.
     """
@@ -135,7 +135,7 @@ class CorefMetric(AdditiveMetric):
             self.add(chains(row["clusters"]), chains(prediction["clusters"]), self.cluster(row))
 
     def add(self, key: Chains, response: Chains, document: Hashable = None) -> None:
-        """One part of a document, and the document's name, if known."""
+        """Counts one part of a document; `document` is the document's name, if known."""
         response, repeats = without_repeats(key, response)
         self.repeats += repeats
         counts = [count for metric in METRICS.values() for count in metric(key, response)]

@@ -85,8 +85,8 @@ class CorefReader(TextReader):
                 raise UserError(message, self.data[split])
             if genres.items[2:] != ["-"]:
                 named = [row["genre"] for row in splits[split] if row["genre"] != "-"]
-                mend = "the genre is the first folder of a document's name, as bc of bc/cctv/00/cctv_0001"
-                warn_unknown(named, genres, split, "genres of the documents", mend)
+                remedy = "the genre is the first folder of a document's name, such as bc in bc/cctv/00/cctv_0001"
+                warn_unknown(named, genres, split, "genres of the documents", remedy)
         return tables(splits)
 
     def _rows(self, split: str) -> list[Row]:

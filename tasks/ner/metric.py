@@ -8,7 +8,7 @@ from elmo_bench.tagging.metric import SpanMetric, score_spans
 
 
 class NerMetric(SpanMetric):
-    """Of entities."""
+    """Span F1 of entities, as in `SpanMetric`."""
 
 
 score = partial(score_spans, column="ner_tags")

@@ -9,7 +9,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import open_text
 
 HEADER = ("gold_label", "sentence1", "sentence2")
-LABELS = {"1": "neutral", "2": "contradiction", "3": "entailment"}  # of the subset
+LABELS = {"1": "neutral", "2": "contradiction", "3": "entailment"}  # the numbers in the subset
 Pair = tuple[str, str, str]  # label, premise, hypothesis
 
 

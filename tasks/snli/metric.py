@@ -1,4 +1,4 @@
-"""The accuracy over SNLI's pairs with a gold label, as usual for SNLI."""
+"""The accuracy over SNLI's pairs with a gold label, as is usual for SNLI."""
 
 from __future__ import annotations
 

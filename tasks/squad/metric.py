@@ -24,7 +24,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalized(text: str) -> str:
-    """In lower case, without ASCII punctuation, without a, an and the, with single spaces; in this order."""
+    """The text in lower case, without ASCII punctuation, without a, an and the, with single spaces; in this order."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
@@ -65,7 +65,7 @@ class SquadMetric(AdditiveMetric):
         return row.get("title") or None
 
     def add(self, prediction: str | None, golds: Sequence[str], title: str | None = None) -> None:
-        """Counts one question about the article `title`; None is no answer, which is wrong."""
+        """Counts one question about the article `title`; None means no answer, which is wrong."""
         scores = [0.0 if prediction is None else best(measure, prediction, golds) for measure in (exact, overlap)]
         self.tally.add(*scores, 1, cluster=title)
 
@@ -97,7 +97,7 @@ def score(gold: Path | str, predictions: Path | str, data: Mapping[str, Any] | N
         if id not in answers:
             notice(f"Unanswered question {id} will receive score 0.")
         elif not isinstance(prediction, str):
-            raise UserError(f"question {id}: the prediction is no text", predictions)
+            raise UserError(f"question {id}: the prediction is not text", predictions)
         metric.add(prediction, golds)
     return metric.compute()
 
@@ -127,7 +127,7 @@ def _golds(path: Path | str, source: DataSource) -> Iterator[tuple[str, list[str
     pairs = _release(read_json(path), path) if isinstance(opened, Path) else _rows(opened)
     for id, golds in pairs:
         if not isinstance(id, str) or not all(isinstance(text, str) for text in golds):
-            raise UserError(f"question {id}: the id or an answer is no text", path)
+            raise UserError(f"question {id}: the id or an answer is not text", path)
         if not golds:
             raise UserError(f"question {id}: no answer; v2.0 has such questions, v1.1 has none", path)
         if id in seen:

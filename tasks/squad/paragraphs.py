@@ -28,7 +28,7 @@ class AnswerSpan(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A question with all its gold answers, none if the file has no answers."""
+    """A question with all its gold answers; without any if the file has no answers."""
 
     id: str
     text: str
@@ -44,7 +44,7 @@ class Paragraph(NamedTuple):
 
 
 def is_release(path: Path) -> bool:
-    """Whether a file has the release's layout, and is no table: a `.json` that is no array of objects."""
+    """Whether a file has the release's layout and is not a table: a `.json` that is not an array of objects."""
     return ending(path) == ".json" and not begins_array(read_text(path, line=True))
 
 
@@ -177,7 +177,7 @@ def numbered(ids: Iterable[Any]) -> list[str]:
 
 
 def chosen(paragraphs: Sequence[Paragraph], questions: int, draw: int) -> list[Paragraph]:
-    """Paragraphs drawn at random until they have `questions` questions, in their old order; all if there are fewer."""
+    """Paragraphs drawn at random until they have `questions` questions, in their original order, or all paragraphs."""
     order = random.Random(f"paragraphs {draw}").sample(range(len(paragraphs)), len(paragraphs))
     before = accumulate((len(paragraphs[i].questions) for i in order), initial=0)
     return [paragraphs[i] for i in sorted(i for i, number in zip(order, before, strict=False) if number < questions)]

@@ -52,7 +52,7 @@ class SquadReader(TextReader):
         train_questions: draw whole paragraphs at random, from all articles, until they have this many questions, and
             train on those. None: train on all.
         held_out: minimum number of questions in a development set drawn from the training set.
-        train_words: limit on a training context; whole sentences are left out, but never the answer's.
+        train_words: limit on a training context; whole sentences are left out, but never those of the answer.
         draw: the seed of both draws; the same for all runs.
         lower: look words up in lower case.
         min_count: minimum count of a word in the vocabulary.
@@ -61,7 +61,7 @@ class SquadReader(TextReader):
         apart: also split the data set's texts at apostrophes and accents inside words, as in all runs so far; see
             `tokenizer.words`. Never applies to `predict`.
         window: `predict` splits a longer context into windows of whole sentences with at most this many words, and
-            gives the most confident answer.
+            returns the most confident answer.
 
     Attributes:
         off_borders: by split, the ids of questions whose answer begins or ends inside a word; the model learns the

@@ -16,8 +16,8 @@ if TYPE_CHECKING:  # not at run time: `score` needs no torch, and a report no re
     from elmo_bench.text.conll2012 import ConllSentence
     from elmo_bench.text.tags import Span
 
-LEFT_OUT = "V"  # the predicate itself
-VERB = "VB"  # how the parts of speech of verbs begin
+LEFT_OUT = "V"  # the label of the predicate itself
+VERB = "VB"  # the beginning of the parts of speech of verbs
 
 
 @dataclass(eq=False)
@@ -93,7 +93,7 @@ class SrlMetric(F1Metric):
         return row.get("document", row.get("sentence"))
 
     def add(self, gold: Iterable[Span], predicted: Iterable[Span], cluster: str | int | None = None) -> None:
-        """One predicate: its phrases in gold and prediction, and its cluster, if known."""
+        """Counts one predicate: its phrases in gold and prediction, and its cluster, if known."""
         tp = fp = 0
         left = {argument.place: argument for argument in arguments(gold)}
         for argument in arguments(predicted):
@@ -136,7 +136,7 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
             metric.add(predicate.arguments, answer.arguments if answer is not None and same else [])
     warn_disjoint(*roles, predictions)
     if left_out:
-        notice(f"{left_out} predicates of {gold} are no verbs and not scored, as the first line says", predictions)
+        notice(f"{left_out} predicates of {gold} are not verbs and not scored, as the first line says", predictions)
     if other:
         note = f"{len(other)} predicates have other lemmas than in {gold} ({other[0]}): their arguments are missed"
         notice(note, predictions)

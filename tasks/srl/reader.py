@@ -29,7 +29,7 @@ from tasks.srl.metric import VERB
 if TYPE_CHECKING:
     from datasets import DatasetDict
 
-MOST = 0.9  # a smaller share of known roles is reported
+MOST = 0.9  # a share of known roles below this is reported
 SCHEME = "iob2"
 LISTED = 10  # maximum number of places in a message
 
@@ -50,7 +50,7 @@ class SrlReader(TextReader):
 
     Args:
         data: {train, dev, test}, each a file, a folder, a list or several of these, see `conll2012.find_files`; below
-            {folder} if given. Also `predicates`: "all", or "verbs" for those tagged VB*; and `every`: n trains on every
+            {folder} if given. Also `predicates`: "all", or "verbs" for words tagged VB*; and `every`: n trains on every
             n-th sentence only (1: on all).
         lower: look words up in lower case.
         min_count: minimum count of a word in the vocabulary.
@@ -93,8 +93,8 @@ class SrlReader(TextReader):
             if not found:
                 message = f"the {split} data contain no argument, so nothing can be scored"
                 raise UserError(message, self.data[split])
-            mend = "are the roles written alike, ARG0 or A0, in both?"
-            warn_unknown(found, self.vocabularies["labels"], split, "roles", mend, MOST)
+            remedy = "are the roles written in the same way, ARG0 or A0, in both?"
+            warn_unknown(found, self.vocabularies["labels"], split, "roles", remedy, MOST)
         return tables(splits)
 
     def _rows(self, split: str) -> list[Row]:
@@ -103,7 +103,7 @@ class SrlReader(TextReader):
         A word has one label, so the model learns only the outer argument; the metric counts both.
         """
         rows: list[Row] = []
-        places: list[str] = []  # of arguments inside others
+        places: list[str] = []  # where arguments are inside others
         documents = conll2012.read_split(self.data, split)
         sentences = ((document.name, sentence) for document in documents for sentence in document.sentences)
         for number, (document, sentence) in enumerate(sentences):
@@ -191,7 +191,7 @@ class SrlReader(TextReader):
             rows.append({"tokens": sentence.words, "senses": senses, **given, "input": given})
         if left_out:
             notice(
-                f"{left_out} predicates are no verbs and left out, as in training (task.data.predicates=verbs)", path
+                f"{left_out} predicates are not verbs and left out, as in training (task.data.predicates=verbs)", path
             )
         return rows
 

@@ -10,7 +10,7 @@ from elmo_bench.metrics.accuracy import Accuracy, score_labels
 
 
 class Sst5Metric(Accuracy):
-    """Of predicted labels, and rows with a "label" from 0 to 4."""
+    """The share of correct labels, from predicted labels and rows with a "label" from 0 to 4."""
 
 
 def score(gold: Path | str, predictions: Path | str, data: Mapping[str, Any] | None = None) -> dict[str, float]:

@@ -95,9 +95,9 @@ class Sst5Reader(TextReader):
         for number, tree in read_trees(source) if isinstance(source, Path) else self._parsed(source, labelled):
             for node in tree.nodes:
                 if node.label not in LABELS:
-                    why, mend = f"label {node.label!r}", "labels are 0 to 4"
+                    why, remedy = f"label {node.label!r}", "labels are 0 to 4"
                     own = isinstance(source, Path)
-                    raise UserError(f"{why}; {mend}", source, number) if own else source.fault(number, why, mend)
+                    raise UserError(f"{why}; {remedy}", source, number) if own else source.fault(number, why, remedy)
             yield tree._replace(words=[self._plain(word) for word in tree.words])
 
     def _parsed(self, table: Table, labelled: bool) -> Iterator[tuple[int, Tree]]:
@@ -116,7 +116,7 @@ class Sst5Reader(TextReader):
             try:
                 yield row, Tree.parse(text)
             except TreeError as error:
-                raise table.fault(row, f"{TREE} is no tree ({error})") from None
+                raise table.fault(row, f"{TREE} is not a tree ({error})") from None
 
     def _tokenized(self, text: str) -> list[str]:
         """The words as in the treebank, perhaps with its escapes."""
@@ -136,7 +136,7 @@ class Sst5Reader(TextReader):
             try:
                 raw = {"tokens": Tree.parse(raw[TREE], limits.NESTING).words}
             except TreeError as error:
-                raise UserError(f"{TREE} is no tree ({error})") from None
+                raise UserError(f"{TREE} is not a tree ({error})") from None
         tokens = tokens_of(raw)
         if tokens is None:
             tokens = self._tokenized(raw["text"])

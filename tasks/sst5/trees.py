@@ -43,7 +43,7 @@ class Tree(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, deepest: int | None = None) -> Tree:
-        """Parses one line. Raises `TreeError` if it is no tree, or nested more than `deepest` deep."""
+        """Parses one line. Raises `TreeError` if it is not a tree, or nested more than `deepest` deep."""
         words: list[str] = []
         nodes: list[Node] = []
         open_nodes: list[tuple[str, int, int]] = []  # label, first word, number of nodes closed before it

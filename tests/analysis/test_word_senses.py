@@ -98,7 +98,7 @@ def test_columns_give_expressions_and_all_keys(tmp_path):
 @cases(r"""
     old                | new             | line | match
     "A\tDT\t-\t-\t-\n" | "A\tDT\t-\t-\n" | 10 | columns
-    lend%2:40:00::     | lend            | 12 | no sense key
+    lend%2:40:00::     | lend            | 12 | not a sense key
     ;have%2:42:00::    | ""              | 4  | 1 sense keys, but 2 numbers
 """)
 def test_a_wrong_row_of_columns_is_named(tmp_path, old, new, line, match):

@@ -468,7 +468,7 @@ def test_a_model_of_verbs_is_asked_for_verbs_and_scored_on_them(tmp_path, capsys
         rows = reader.from_file(str(gold))
         assert [row["predicates"] for row in rows] == [[1] if chosen == "verbs" else [1, 2]]
         told = capsys.readouterr().err
-        assert ("1 predicates are no verbs and left out" in told) == (chosen == "verbs")
+        assert ("1 predicates are not verbs and left out" in told) == (chosen == "verbs")
         rows = [row | {"predicates": [1], "lemmas": ["give"], "frames": ["01"]} for row in rows]
         answers.write_text(reader.official([{"frames": [{"predicate": 1, "arguments": arguments}]}], rows))
         assert score_srl(gold, answers)["f1"] == pytest.approx(f1)

@@ -148,7 +148,7 @@ def test_nothing_in_nothing_out(files):
 
 
 def test_a_string_is_no_sentence(small):
-    with refuses(r"sentences\[0\] is no list of words; split"):
+    with refuses(r"sentences\[0\] is not a list of words; split"):
         BiLM.from_files(*small).layers(["not split"])  # type: ignore[list-item]
 
 

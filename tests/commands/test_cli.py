@@ -23,7 +23,7 @@ WRONG = table(r"""
     ["elmo.wher=input"] | elmo.wher: there is no such key; did you mean where? choose from where,
     ["sed=3"] | sed: there is no such key; did you mean seed?
     ["nonsense"] | nonsense: arguments are written key=value
-    ["task=toy'"] | task=toy': the value has a sign that Hydra reads as its own
+    ["task=toy'"] | task=toy': the value has a character that Hydra reads as syntax
     ["results_root=/tmp/Zoë"] | results_root=/tmp/Zoë: a value with letters outside ASCII needs
     ["seed=1,2"] | seed=1,2: several values are a sweep, for elmo-bench train -m
     ["-m", "elmo.dropout=interval(0,0.5)"] | interval(...) is for a search: add sweeper=optuna

@@ -1,4 +1,4 @@
-"""Files of strangers: nothing in them runs, and no word of them becomes a path.
+"""Files from strangers: nothing in them runs, and no word of them becomes a path.
 
 Whatever a trial does, what a command neither makes nor removes must be as before, and what it reads above all.
 """

@@ -394,7 +394,7 @@ def test_arms_without_a_reference_run_have_empty_cells(tmp_path, monkeypatch):
 
 def test_data_of_ones_own_are_told_in_the_run_and_in_the_report(bench, capsys):
     record = bench.train("arm=baseline", own_file(bench))
-    assert "mine.txt: your own; dev and test: those of scale=open\n" in capsys.readouterr().out
+    assert "mine.txt: your own; dev and test: the data of scale=open\n" in capsys.readouterr().out
     assert label(record.where, record.variant | record.own_data) == "baseline (task.data.train=mine.txt)"
     assert content(SweepRequest("table1", ["toy"], "open", 1), by_scale([record])).note.endswith("toy: mine.txt.")
     plain = bench.train("arm=baseline")

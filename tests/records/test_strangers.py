@@ -47,8 +47,8 @@ def test_a_copy_or_a_link_under_another_name_counts_once(tmp_path, capsys, name,
     save(tmp_path, ONE)
     other = at(tmp_path, ONE).with_name(name.format(ONE.run))
     other.symlink_to(at(tmp_path, ONE)) if link else shutil.copy(at(tmp_path, ONE), other)
-    assert "the record of another place" in left_out(tmp_path, capsys)
-    with refuses("another place"):
+    assert "this record belongs at" in left_out(tmp_path, capsys)
+    with refuses("belongs at"):
         store.read(other)
 
 
@@ -65,7 +65,7 @@ def test_a_record_in_the_folder_of_another_scale_or_task_is_none_of_it(tmp_path,
     save(tmp_path, ONE)
     (tmp_path / place).mkdir(parents=True)
     shutil.copy(at(tmp_path, ONE), tmp_path / place)
-    assert "the record of another place" in left_out(tmp_path, capsys)
+    assert "this record belongs at" in left_out(tmp_path, capsys)
 
 
 @cases(r"""

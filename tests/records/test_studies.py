@@ -32,11 +32,11 @@ def test_a_study_is_read_as_it_was_written_and_names_its_cells_shortly(tmp_path)
     {"what": 3}                        | what=3: should be a
     {"cells": [{"source": "a", "quantity": "F1", "value": "+2.6 points"}]} | cells.0.value=
     {"cells": [{"source": "a", "quantity": "F1", "value": 2.0, "low": 1.0}]} | \
-        the interval of F1 of a does not hold its value
+        the interval of F1 of a does not contain its value
     {"cells": [{"source": "a", "quantity": "F1", "value": 2.0, "low": -1e308, "high": 1e308}]} | cells.0.low=
-    {"scale": "open"}                  | the study of another place, analysis/open
+    {"scale": "open"}                  | this study belongs at analysis/open
     {"study": "../wsd"}                | study=
-    {"settings": {}}                   | the study of another place
+    {"settings": {}}                   | this study belongs at
 """)
 def test_what_does_not_fit_its_place_or_form_is_left_out_aloud(tmp_path, capsys, change, said):
     path = STUDY.place(tmp_path)
@@ -54,7 +54,7 @@ def test_a_copy_under_another_name_does_not_count_and_a_damaged_file_is_an_error
     studies.write(STUDY, tmp_path)
     path.with_name("zzz.json").write_bytes(path.read_bytes())
     assert len(studies.read_all(tmp_path)) == 1
-    assert "zzz.json: the study of another place" in capsys.readouterr().err
+    assert "zzz.json: this study belongs at" in capsys.readouterr().err
     path.write_text(path.read_text().replace("1.2346", "9.2346"))
     with refuses("damaged or changed"):
         studies.read_all(tmp_path)

@@ -214,8 +214,8 @@ def test_a_column_without_runs_of_the_sweep_is_one_line(column, said, bench):
 
 @cases("""
     text | said
-    {}task: {{fit: {{epochs: 1}}}} | task: a setting that all runs have is part of a sweep, too
-    {}defaults: [{{override /vectors: random}}] | override /vectors: a setting that all runs have
+    {}task: {{fit: {{epochs: 1}}}} | task: a setting that all runs share is part of the sweep, too
+    {}defaults: [{{override /vectors: random}}] | override /vectors: a setting that all runs share
     table: {{}} | the first line must be `# @package _global_`
     {}table: {{split: tset}} | table.split=tset: should be 'dev' or 'test'; did you mean test
     {}hydra: {{sweeper: {{params: {{seed: [1, 2]}}}}}} | seed: several values are written .* seed: 1,2

@@ -89,7 +89,7 @@ def test_a_file_of_something_else_is_named(tmp_path):
         run_items.read(path)
     for arrays, message in table("""
         {"a": [0, 1, 2]}                                                   | not a readable file of per-example results
-        {"format": 9}                                                      | format 9, of another version
+        {"format": 9}                                                      | format 9, written by another version
         {"format": 1, "dev/rows": [0, 1, 2]}                               | not a readable file of per-example results
         {"format": 1, "dev/statistics/x": [0, 1, 2], "dev/rows": [0, 1]}   | shape
         {"format": 1, "dev/statistics/x": [{}]}                            | not a readable file of per-example results

@@ -65,7 +65,7 @@ def test_a_bilm_is_opened_by_its_name_or_its_folder(tmp_path):
     assert torch.equal(again.encode([["a", "boat"]])[0], one)
     bilm.export(tmp_path / "my_options.json", tmp_path / "my_weights.hdf5")
     assert elmo_bench.BiLM.open(tmp_path, state="zero").state == "zero"
-    with refuses("no biLM of that name and no folder"):
+    with refuses("there is no biLM of that name, and no such folder"):
         elmo_bench.BiLM.open("nosuch")
     (tmp_path / "my_weights.hdf5").unlink()
     with refuses("no file weights.hdf5"):
@@ -162,10 +162,10 @@ def test_what_the_reader_does_not_take_is_named_by_its_number(rows, told):
 
 @pytest.mark.parametrize("name, told", [
     (".", "card.json: not a readable card of a head"),
-    ("nre", "no task .*ner.*, no file of a checkpoint and no id of a run"),
+    ("nre", "neither a task .*ner.* nor the file of a checkpoint nor the id of a run"),
     ("0" * 16, "no record of run 0000000000000000"),
     ("results/own/best.ckpt", "no such checkpoint"),
-    (["ner"], r"\['ner'\] is no model: give the name of a task"),
+    (["ner"], r"\['ner'\] is not a model: give the name of a task"),
 ])  # fmt: skip
 def test_a_model_that_is_not_there_is_one_line(name, told):
     with refuses(told):
@@ -267,10 +267,10 @@ API: Any = elmo_bench  # as it is called by those who check no types
     (lambda: API.train("ner", None) and API.train("nre", None), "there is no such task"),
     (lambda: API.train("ner", ["+sweep=table1"]), r"a sweep has many runs.*elmo-bench sweep \+sweep=table1"),
     (lambda: API.load("ner", task="srl"), "a model of task ner, not of task=srl"),
-    (lambda: API.results(["results"]), "no folder of results: give one path"),
-    (lambda: API.results("/no/such"), "/no/such: no folder of results"),
+    (lambda: API.results(["results"]), "not a folder of results: give one path"),
+    (lambda: API.results("/no/such"), "/no/such: not a folder of results"),
     (lambda: API.results(places.RECORDED / "runs"), "it has no runs/"),
-    (lambda: API.BiLM.open(None), "None is no biLM"),
+    (lambda: API.BiLM.open(None), "None is not a biLM"),
 ])  # fmt: skip
 def test_arguments_of_another_kind_are_one_line(call, told, monkeypatch):
     monkeypatch.setattr("elmo_bench.running.launch.train", lambda cfg: cfg)
@@ -288,7 +288,7 @@ def test_arguments_of_another_kind_are_one_line(call, told, monkeypatch):
     {"a": ["b"]}
 """)
 def test_only_lists_of_words_are_encoded(sentences):
-    with refuses(r"sentences\[\d\] is no list of words"):
+    with refuses(r"sentences\[\d\] is not a list of words"):
         elmo_bench.BiLM.open("mini").encode(sentences)
 
 

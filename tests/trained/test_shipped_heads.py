@@ -130,7 +130,7 @@ def test_another_bilm_is_refused(shelf):
     arguments    | message
     ["task=toy"] | no trained head for task=toy; train one (elmo-bench train task=toy scale=open)
     ["task=toi"] | task=toi: there is no such task; did you mean toy?
-    ["models_root=a", "checkpoint=a.ckpt"] | checkpoint=... is a model by itself: leave out models_root
+    ["models_root=a", "checkpoint=a.ckpt"] | checkpoint=... names a complete model: leave out models_root
     [] | missing argument checkpoint=... (of a run), or task=...
 """)
 def test_predict_says_in_one_line_what_to_give(refused, bench, arguments, message):

@@ -30,7 +30,7 @@ class ProcessGroup:
 
     rank: int = 0
     size: int = 1
-    _ready: list[Tensor] = field(default_factory=list)  # gradients that are not sent yet
+    _ready: list[Tensor] = field(default_factory=list)  # gradients not sent yet
     _sent: list[tuple[Tensor, list[Tensor], Any]] = field(default_factory=list)  # messages: values, gradients, work
 
     @classmethod
@@ -75,7 +75,7 @@ class ProcessGroup:
         self._ready.clear()
 
     def received(self) -> None:
-        """Waits until each gradient of this backward is its mean over the processes."""
+        """Waits until each gradient of this backward pass is its mean over the processes."""
         if self._ready:
             self._send()
         for flat, gradients, work in self._sent:

@@ -73,8 +73,8 @@ class Recipe(Keys):
     negatives_each: bool = False
     """draw a sample for each direction instead of one for both"""
     start: Text | None = None
-    """a folder with an unfinished biLM (`stop=`) and its card; the run continues it: same place in the text and in the
-    decay, but the optimiser and the LSTM states start anew"""
+    """a folder with an unfinished biLM (`stop=`) and its card; the run continues it at the same place in the text and
+    in the decay, but with a new optimiser and new LSTM states"""
     parent: Annotated[tuple[Text, Text], Strict(False)] | None = None
     """options.json and weights of a biLM to tune. The run starts from these weights at its first update, and with the
     softmax and vocabulary beside them if there are any. The learning rate may then be 0."""

@@ -49,7 +49,7 @@ def pretrain(
     """Trains, exports and measures.
 
     Args:
-        recipe: of the biLM.
+        recipe: the recipe of the biLM.
         root: folder that the recipe's paths are relative to.
         work: contains the folder of checkpoints, which is named by a hash of the recipe and its text.
         output: folder for the finished biLM; it appears only when it is complete.
@@ -59,7 +59,7 @@ def pretrain(
         device: auto, cpu or cuda; under torchrun each process has its own share of the rows.
         wandb: opens in a folder a W&B run that also receives the log.
         stop: the update after which to stop and export the unfinished biLM; None: the recipe's last.
-        about: further keys of the card.
+        about: further keys for the card.
 
     Returns:
         The model card; empty in all processes except the first.

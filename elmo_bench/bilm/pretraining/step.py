@@ -36,7 +36,7 @@ class UpdateInput(NamedTuple):
         return self.each(lambda part: part.to(device, non_blocking=True))
 
     def each(self, change: Callable[[Tensor], Tensor]) -> UpdateInput:
-        """With every tensor changed."""
+        """A copy with every tensor changed."""
         words = Words(*(list(map(change, parts)) for parts in self.words))
         return UpdateInput(words, change(self.ids), [Sample(*map(change, sample)) for sample in self.samples])
 
@@ -48,7 +48,7 @@ class Batcher:
         types: word types of the text.
         vocabulary: number of words of the softmax.
         negatives: how many negatives are drawn.
-        seed: of the draws, which depend only on it and on the update's number.
+        seed: the seed of the draws, which depend only on it and on the update's number.
         each: draws a sample for each direction instead of one for both.
         share: the rows of a chunk to put into the batch; `UpdateInput.ids` nevertheless covers all rows.
     """
@@ -115,7 +115,7 @@ def loss(
 
     Args:
         rows: from `touched`; the softmax's gradients are collected there.
-        states: of both directions' layers; updated in place.
+        states: the states of both directions' layers, updated in place.
         drop: for `BidirectionalLM.outputs`.
     """
     weight, bias = rows[0], rows[1].squeeze(-1)

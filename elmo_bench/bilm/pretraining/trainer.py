@@ -62,7 +62,7 @@ class Journal:
     """The file `log.csv` of a training's folder.
 
     Args:
-        path: of the file.
+        path: the file.
         opened: opens an additional W&B run in a folder; None: there is no such run.
     """
 
@@ -99,8 +99,8 @@ class Journal:
             self.run.close()
 
 
-SMALLER = "lower recipe.rows, recipe.steps or recipe.negatives: another recipe, that is another biLM"
-HARDLY = 0.1  # a vocabulary that covers a smaller share of the running words is not meant for the text
+SMALLER = "lower recipe.rows, recipe.steps or recipe.negatives, which changes the recipe and so the biLM"
+LOW_COVERAGE = 0.1  # a vocabulary that covers a smaller share of the running words is not meant for the text
 REMEDY = "force=true trains from the start"
 CPU, ALONE = torch.device("cpu"), ProcessGroup()
 
@@ -109,14 +109,14 @@ class Trainer:
     """One training run in one folder.
 
     Args:
-        recipe: of the biLM.
+        recipe: the recipe of the biLM.
         root: folder that the recipe's paths are relative to.
-        folder: for checkpoint and log; if it contains a checkpoint, the run resumes from it.
+        folder: the folder for checkpoint and log; if it contains a checkpoint, the run resumes from it.
         every: seconds between checkpoints.
         compile: on a GPU, compile the LSTMs' cells (worthwhile for more than a few minutes).
         device: where to compute.
         group: the processes that share the rows; each makes its own trainer with the same arguments.
-        wandb: for `Journal`.
+        wandb: passed to `Journal` as `opened`.
     """
 
     def __init__(
@@ -235,9 +235,9 @@ class Trainer:
     def _covering(self, path: Path, size: int | None = None) -> list[str]:
         """A given vocabulary; prints the share of the text that it covers. Raises `UserError` if that is too small."""
         words = read_vocabulary(path, size)
-        mend, total = "is it a list of its words, one per line and nothing else?", len(self.corpus.tokens)
+        remedy, total = "is it a list of its words, one per line and nothing else?", len(self.corpus.tokens)
         known = total - self.corpus.unknown(words)[0]
-        message = coverage(path, known, total, "running words of the text", HARDLY, mend)
+        message = coverage(path, known, total, "running words of the text", LOW_COVERAGE, remedy)
         self.console.print(message, style="dim", highlight=False, soft_wrap=True)
         return words
 

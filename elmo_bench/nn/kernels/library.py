@@ -181,7 +181,7 @@ class Kernels:
             used: (U,) int32 numbers of characters before the padding.
             encoder: its weights.
             most: words that a thread encodes at once.
-            threads: their number.
+            threads: the number of threads.
 
         Returns:
             (U, P or more): columns beyond P are meaningless.
@@ -218,12 +218,12 @@ class Kernels:
             order, places: (2, N) int64: for each packed word of a direction its token, and its row in `out` or -1.
             sizes: (steps,) int64 rows of each step, never increasing, N in total.
             weights: of the forward layers, then of the backward layers.
-            clips: of cells and outputs.
+            clips: the bounds of cells and outputs.
             skip: every layer but the first adds its input to its output.
             h, c: (2, L, B, P) and (2, L, B, C): the initial states, replaced by each row's final ones; C is a multiple
                 of `step`.
             out: (places, L+1, 2, P), of which [:, 1:] is written.
-            threads: their number.
+            threads: the number of threads.
         """
         words, (_, layers, batch, width), cells = len(tokens), h.shape, c.shape[3]
         together = max(batch, min(words, GATES))
@@ -251,7 +251,7 @@ class Kernels:
 
 
 def _widened(x: Tensor, columns: int, rows: int = 0) -> Tensor:
-    """With columns and rows of zeros added; `F.pad` would copy it even if nothing is added."""
+    """A tensor with columns and rows of zeros added; `F.pad` would copy it even if nothing is added."""
     return F.pad(x, (0, columns, 0, rows)) if columns or rows else x
 
 

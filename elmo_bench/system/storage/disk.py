@@ -36,8 +36,8 @@ def explain(error: OSError, path: StrPath | None = None) -> UserError | None:
     """The one-line error for an error of the system, or None if its cause is not the disk.
 
     Args:
-        error: of the system.
-        path: of the file being written, used if the error names no file or a temporary one.
+        error: the error of the system.
+        path: the file being written, used if the error names no file or a temporary one.
     """
     named = error.filename
     if path is not None and (named is None or str(named).endswith(".partial")):
@@ -58,7 +58,7 @@ def explain(error: OSError, path: StrPath | None = None) -> UserError | None:
 
 @contextmanager
 def writing(path: StrPath) -> Iterator[None]:
-    """Turns errors of the disk inside into one line with the file or folder."""
+    """Inside, errors of the disk become one line with the file or folder."""
     try:
         yield
     except OSError as error:

@@ -24,7 +24,7 @@ from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.disk import writing
 
 BUFFER = 1 << 20  # bytes read at once
-ALONE = fcntl.LOCK_EX | fcntl.LOCK_NB  # a lock that is not waited for
+ALONE = fcntl.LOCK_EX | fcntl.LOCK_NB  # an exclusive lock, without waiting for it
 # By the ending of a packed file, behind that of its content; all take a path and "rb".
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 # Errors of reading a damaged file; NotImplementedError and RuntimeError are zipfile's, if it cannot unpack.
@@ -33,11 +33,11 @@ UNREADABLE = (OSError, EOFError, MemoryError, lzma.LZMAError, zlib.error, zipfil
 
 
 class _Unpacked(io.RawIOBase):
-    """The content of a packed file, whose size bounds it; whatever fails in reading it is a `UserError`.
+    """The content of a packed file, limited in proportion to the file's size; errors in reading it are `UserError`s.
 
     Args:
         source: the open content; closed with this one.
-        path: of the file.
+        path: the file.
     """
 
     def __init__(self, source: IO[bytes], path: Path):
@@ -151,7 +151,7 @@ def numbered_lines(path: StrPath) -> Iterator[tuple[int, str]]:
 
 
 def read_text(path: StrPath, line: bool = False) -> str:
-    """The complete text of a file, which may be a single line, or its first line."""
+    """The complete text of a file, which may be a single long line; with `line`, only its first line."""
     with open_bytes(path) as file:
         content = (file.readline if line else file.read)(limits.WHOLE + 1)
     if len(content) > limits.WHOLE:
@@ -183,7 +183,7 @@ def replacement(path: StrPath) -> Iterator[Path]:
     file is removed; the leftovers of a killed process are removed by the next process that writes the same file.
 
     Args:
-        path: of a new file, or of a file to replace; for a link, its target is replaced.
+        path: a new file, or a file to replace; for a link, its target is replaced.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
@@ -232,7 +232,7 @@ def partial(path: Path, folder: bool = False) -> Iterator[Path]:
 @contextmanager
 def _opened(path: Path) -> Iterator[int]:
     """The descriptor of a file or folder; an `OSError` where a link leads elsewhere."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe would be waited for
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # opening a pipe would wait
     try:
         yield descriptor
     finally:
@@ -263,8 +263,10 @@ def write_text(path: Path, text: str) -> None:
 
 
 def others(path: Path) -> str | None:
-    """The reason why somebody else could have written a file or folder, for a message; None if only users could whose
-    code runs here anyway: this user, root and the owner of this package; also None for a missing file.
+    """The reason why somebody else could have written a file or folder, for a message; None for a missing file.
+
+    Also None if only users could have written it whose code runs here anyway: this user, root and the owner of this
+    package.
 
     A group may write only if it is this user's private group, as on many systems; any group may read.
     """

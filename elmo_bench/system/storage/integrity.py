@@ -24,7 +24,7 @@ from elmo_bench.system.storage.hashing import sha256
 
 # The end of an archive: signature, disks, members here and in all, size, offset, length of the comment.
 END = struct.Struct("<4s4H2LH")
-MORE = 0xFFFF  # the number in the end of an archive that has more members than it can count
+MORE = 0xFFFF  # the number of members in the end of an archive that has too many for this field
 # Errors of readers for damaged archives, pickles and compressed files.
 UNREADABLE = (
     *files.UNREADABLE, ValueError, LookupError, TypeError, AttributeError, OverflowError, struct.error,
@@ -122,8 +122,8 @@ def check_digests(folder: Path, expected: Mapping[str, str], remedy: str) -> Non
     """Compares files with their sha256.
 
     Args:
-        folder: of the files.
-        expected: sha256 by name of the file.
+        folder: the folder of the files.
+        expected: the sha256 by the name of the file.
         remedy: the end of the message if a file is damaged.
     """
     for name, digest in expected.items():
@@ -152,7 +152,7 @@ def is_as_noted(path: Path) -> bool:
 
 
 def is_made_here(path: Path) -> bool:
-    """The same for a file in the cache, which also nobody else could have written, nor its note."""
+    """The same for a file in the cache; in addition, nobody else could have written the file or its note."""
     return private(path, _note(path)) and is_as_noted(path)
 
 

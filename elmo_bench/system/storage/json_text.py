@@ -54,7 +54,7 @@ def parse(text: str) -> Any:
     """The value of a JSON text.
 
     Raises:
-        ValueError: not JSON, with the reason in one line; its cause is a `json.JSONDecodeError` if that names a place.
+        ValueError: not JSON, with the reason in one line; its cause is a `json.JSONDecodeError` if the place is known.
     """
     try:
         value = _DECODER.decode(text)

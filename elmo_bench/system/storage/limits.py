@@ -19,16 +19,16 @@ NESTING = 200  # brackets open at once, in JSON and in trees
 YAML = 1 << 20  # characters of a YAML file; the longest file in conf/ has 6,000 ...
 NODES = 20_000  # ... its keys and values with aliases expanded ...
 LEVELS = 40  # ... and the depth of its blocks
-DIGITS = 20  # of a whole number: those of the largest 64-bit number
-CLUSTERS = 5_000  # of coreference in one document, because their alignment needs a matrix of all pairs
+DIGITS = 20  # digits of a whole number: as many as the largest 64-bit number has
+CLUSTERS = 5_000  # coreference clusters of one document, because their alignment needs a matrix of all pairs
 
 
 def regular(path: StrPath, missing: bool = True) -> None:
-    """Refuses what exists and is no regular file: a folder has no content, and a pipe or a device may have no end.
+    """Refuses a path that is not a regular file: a folder has no content, and a pipe or a device may have no end.
 
     Args:
-        path: of the file.
-        missing: whether a path where nothing is passes.
+        path: the file.
+        missing: whether a path where nothing exists is accepted.
     """
     path = Path(path)
     try:

@@ -27,9 +27,9 @@ def held(folder: Path, message: str, wait: bool = False) -> Iterator[bool]:
     The lock is released when its process ends, however that happens.
 
     Args:
-        folder: to lock.
-        message: if another process holds the lock: the error or, before the wait, a line on stderr.
-        wait: until the other process has released it.
+        folder: the folder to lock.
+        message: shown if another process holds the lock: as the error or, before the wait, as a line on stderr.
+        wait: whether to wait until the other process has released it.
     """
     with writing(folder):
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)  # the cache trusts no folder that others may write to

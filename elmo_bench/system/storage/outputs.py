@@ -1,4 +1,4 @@
-"""Outputs of commands: they never replace an input, nor somebody else's files.
+"""Outputs of commands: they never replace an input or somebody else's files.
 
 Single files go through `files.replacement`, which writes beside them.
 """
@@ -73,7 +73,7 @@ def filled(folder: Path, marker: str, before: bytes | None) -> Iterator[Path]:
     After an error it is removed, and `folder` is unchanged. The next run removes the leftovers of a killed one.
 
     Args:
-        folder: need not exist; for a link, its target.
+        folder: the folder to replace, which need not exist; for a link, its target.
         marker: the file that shows what made the folder; replaced last.
         before: its `mark` before the work began. Other files in the folder stay.
     """

@@ -72,7 +72,7 @@ class Loader(*(parser for parser in PARSERS if not issubclass(BASE, parser)), BA
         raise ConstructorError(None, None, problem, node.start_mark)
 
 
-_utils.get_yaml_loader = lambda: Loader  # for `OmegaConf.load`, by which Hydra reads
+_utils.get_yaml_loader = lambda: Loader  # for `OmegaConf.load`, which Hydra uses
 
 
 def read(path: StrPath) -> DictConfig:

@@ -129,7 +129,7 @@ TWICE = '{"data": [{"paragraphs": [{"qas": [QA, QA]}]}]}'.replace("QA", '{"id": 
     {"a": []}                            | {"a": "x"} | gold\.json: question a: no answer
     {"a": ["x"]}                         | ["x"] | predictions\.json: not a JSON object
     {"a": ["x"]} | {"version": "1.1", "data": []} | predictions\.json: has no id of a question of .*gold\.json
-    {"a": ["x"]}                         | {"a": 3} | predictions\.json: question a: the prediction is no text
+    {"a": ["x"]}                         | {"a": 3} | predictions\.json: question a: the prediction is not text
 """)
 def test_bad_files_are_named(tmp_path, gold, found, words):
     paths = files(tmp_path, gold if isinstance(gold, dict) else {}, found)

@@ -162,7 +162,7 @@ def test_roles_written_otherwise_than_in_the_training_data_are_told(data, capsys
     for split, change in (("dev", ROWS.replace("ARG", "A").replace("C-V", "K-V")), ("test", alone)):
         kept = (tmp_path / f"{split}.conll").read_text()
         (tmp_path / f"{split}.conll").write_text(change)
-        with refuses(r"written alike, ARG0 or A0|test data contain no argument"):
+        with refuses(r"written in the same way, ARG0 or A0|test data contain no argument"):
             SrlReader(folder).load()
         (tmp_path / f"{split}.conll").write_text(kept)
 

@@ -106,7 +106,7 @@ def test_the_hub_has_trees(folder, on_hub):
         Sst5Reader(data).load()
     trees["validation"][0] = {"ptb_tree": "(3 (2 a)"}
     put()
-    with refuses("stanfordnlp/sst of the hub, dev row 0: ptb_tree is no tree"):
+    with refuses("stanfordnlp/sst of the hub, dev row 0: ptb_tree is not a tree"):
         Sst5Reader(data).load()
     trees["train"] = [{"text": "a fine film", "label": 3}]
     put()
