@@ -12,18 +12,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from elmo_bench.mini.language.clauses import (
-    ENTITY,
-    Clauses,
-    Discourse,
-    Sentence,
-    Voice,
-    Word,
-    name,
-    phrase,
-    sentence,
-    verb,
-)
+from elmo_bench.mini.language.clauses import (  # isort: skip
+    ENTITY, Clauses, Discourse, Sentence, Voice, Word, name, phrase, sentence, verb,
+)  # fmt: skip
 from elmo_bench.mini.language.lexicon import GRAMMAR, Chance, Frame
 from elmo_bench.mini.language.world import TYPES, Event, Participant, Style, World
 
@@ -94,11 +85,8 @@ class Passages(Clauses):
             return []
         kind = self.one_of(asked)
         ((start, end, i),) = (place for known, place in found[kind].items() if known != topic.short[-1])
-        asked_for = Word(GRAMMAR["kinds"][kind], "NN")
-        question = sentence(
-            "which", asked_for, "is", Word("mentioned", "VBN"), "with", name(topic, full=False), end="?"
-        )
-        return [(question, _answers(start, end, told, i))]
+        which = ["which", Word(GRAMMAR["kinds"][kind], "NN"), "is", Word("mentioned", "VBN"), "with"]
+        return [(sentence(*which, name(topic, full=False), end="?"), _answers(start, end, told, i))]
 
     def _askable(self, event: Event, answering: Sentence, events: list[Event]) -> str:
         """A role that is given without a pronoun and whose question has one answer; empty if there is none."""
@@ -107,18 +95,12 @@ class Passages(Clauses):
             label for label, words in spans.items() if label in event.roles and "PRP" not in {w.tag for w in words}
         ]
         alike = [other.roles for other in events if other is not event and other.frame == event.frame]
-        said = {
-            asked: [slot.label for slot in event.frame.slots if slot.label in event.roles and slot.label != asked]
-            for asked in clear
-        }
-        return next(
-            (
-                asked
-                for asked in self.shuffled(clear)
-                if all(any(_differ(event.roles[role], other.get(role)) for role in said[asked]) for other in alike)
-            ),
-            "",
-        )
+
+        def single(asked: str) -> bool:
+            said = [slot.label for slot in event.frame.slots if slot.label in event.roles and slot.label != asked]
+            return all(any(_differ(event.roles[role], other.get(role)) for role in said) for other in alike)
+
+        return next(filter(single, self.shuffled(clear)), "")
 
     def _question(self, event: Event, asked: str) -> Sentence:
         """Who mended the tool ? What was mended by Tarvel ? Who did Tarvel give the tool to ? Where ... ? When ... ?"""
