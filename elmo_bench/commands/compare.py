@@ -88,9 +88,10 @@ class Export(Command):
     def run(self) -> None:
         from elmo_bench.reporting.report import export
 
-        root = Path(self.results_root or places.OWN)
-        written = export(recorded(root), root, Path(self.output))
-        print(f"written: {len(written)} files in {self.output}: runs.csv, runs.parquet, tables/, figures/")
+        root, output = Path(self.results_root or places.OWN), Path(self.output)
+        written = [path.relative_to(output) for path in export(recorded(root), root, output)]
+        parts = dict.fromkeys(path.parts[0] + "/" * (len(path.parts) > 1) for path in written)
+        print(f"written: {len(written)} files in {output}: {', '.join(parts)}")
 
 
 class Publish(Command):

@@ -25,7 +25,7 @@ Row = tuple[str, ...]
 Pair = tuple[Column, Column]  # a row and a column
 MISSING, IMPOSSIBLE = "missing", "–"
 ONE_ROW = [Column(of={})]
-FIRST = "table1"  # its runs are in other tables, too
+PLAIN = ("table1", "figure2")  # a task may need no runs for them but those with its own configuration
 DRAWN = ("figure1", "figure2")  # also drawn, by `charts.pictures`
 
 
@@ -85,7 +85,7 @@ def content(request: SweepRequest, scales: Scales, asked: Mapping[str, Container
         if asked and task in asked:
             among = [each for each in among if each.first.group in asked[task] or is_context_control(each.first)]
         found = _cells(task, request.setting(task), seeds, axes, among)
-        own = (request.sweep == FIRST or cell.group.first.variant for cell in found if cell.group)
+        own = (request.sweep in PLAIN or cell.group.first.variant for cell in found if cell.group)
         if task in request.tasks or any(own):
             cells += found
     if not cells:

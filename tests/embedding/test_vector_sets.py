@@ -62,9 +62,9 @@ def test_words_are_looked_up_by_the_rule_of_the_table(text):
     assert rows(text, Lookup(cased=False)) == {"Ba": [0, 2], "ba": [0, 2], "De": [5, 0]}
 
 
-def test_every_vector_has_unit_length_where_it_is_asked_for(tmp_path, text):
+def test_every_vector_has_unit_length_where_it_is_asked_for(file, text):
     assert rows(text, Lookup(unit=True)) == {"Ba": pytest.approx([0.6, 0.8]), "ba": [0, 1]}
-    (tmp_path / "v.txt").write_text("ba 0 0\n")
+    file("ba 0 0\n", "v.txt")
     assert rows(text, Lookup(unit=True)) == {"ba": [0, 0]}
 
 
@@ -138,10 +138,10 @@ def download(path: Path) -> None:
 
 
 @for_each("name", "v.txt.gz v.txt.xz v.zip v.npy")
-def test_truncated_and_flipped_downloads_are_one_error(tmp_path, name):
+def test_truncated_and_flipped_downloads_are_one_error(tmp_path, name, file):
     """Where a format has a checksum, a flipped bit is found or changes nothing; .npy has none, and is in the record."""
     chance, path = random.Random(name), tmp_path / name
-    (tmp_path / "words.lst").write_text("".join(f"w{i}\n" for i in range(200)))
+    file("".join(f"w{i}\n" for i in range(200)), "words.lst")
     table = VectorFiles(path, tmp_path / "words.lst" if name == "v.npy" else None)
     download(path)
     content = path.read_bytes()
@@ -179,15 +179,15 @@ def test_a_parquet_file_that_is_none_or_has_other_columns_is_one_error(tmp_path)
      (np.array([["a", "b"]]), "instead of floating-point"), (np.array([[{}, {}]]), "cannot be read"),
      (np.array([[1e300, 1]]), "'ba' is not finite"), (np.ones((2, 2)), r"shape \(2, 2\) instead of \(1, 2\)")],
 )  # fmt: skip
-def test_a_matrix_of_other_values_is_an_error(tmp_path, matrix, message):
-    (tmp_path / "words.lst").write_text("ba\n")
+def test_a_matrix_of_other_values_is_an_error(tmp_path, matrix, message, file):
+    file("ba\n", "words.lst")
     np.save(tmp_path / "m.npy", matrix)
     with refuses(message):
         read(VectorFiles(tmp_path / "m.npy", tmp_path / "words.lst"), {"ba"}, 2)
 
 
-def test_numbers_that_32_bits_cannot_hold_are_an_error_and_large_ones_keep_their_direction(tmp_path):
-    (tmp_path / "v.txt").write_text("ba 3e20 4e20\nde 1e39 1\n")
+def test_numbers_that_32_bits_cannot_hold_are_an_error_and_large_ones_keep_their_direction(tmp_path, file):
+    file("ba 3e20 4e20\nde 1e39 1\n", "v.txt")
     unit = find(VectorFiles(tmp_path / "v.txt"), ["ba"], 2, Lookup(unit=True))["ba"]
     assert unit.tolist() == pytest.approx([0.6, 0.8])
     with refuses(r"v\.txt:2: a number is not finite, or beyond 32 bits"):

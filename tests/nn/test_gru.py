@@ -5,6 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from elmo_bench.nn.encoders import BiGRU, both_directions
+from tests.fakes import masks
 
 LENGTHS = (7, 1, 5, 7)
 
@@ -31,7 +32,7 @@ def outcome(way, layer: BiGRU, x: Tensor, mask: Tensor) -> list[Tensor]:
 def test_output_and_gradients_are_those_of_torch(dtype, tolerance):
     torch.manual_seed(0)
     layer = BiGRU(5, 6).to(dtype)
-    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
+    mask = masks(*LENGTHS)
     x = torch.randn(*mask.shape, 5, dtype=dtype)
     expected = outcome(lambda x, mask: plain(layer, x, mask), layer, x, mask)
     for way in (layer, lambda x, mask: both_directions(layer.forward_gru, layer.backward_gru, x, mask)):  # CPU and GPU

@@ -121,11 +121,11 @@ def test_the_parts_of_a_killed_run_are_one_run_that_goes_on_at_the_right_step(be
 # The table of predictions.
 
 
-def test_the_table_has_a_row_for_every_row_of_the_test_set(tmp_path):
+def test_the_table_has_a_row_for_every_row_of_the_test_set(tmp_path, file):
     scored = Items({"correct": np.array([1, 0, 1]), "gold": np.array([1, 1, 1])}, np.array([0, 2, 2]), np.arange(3), ())
     found = wandb_runs.table(scored, tmp_path / "no such file")
     assert ([*found], found.values.tolist()) == (["row", "correct", "gold"], [[0, 1.0, 1.0], [2, 1.0, 2.0]])
-    (tmp_path / "p.jsonl").write_text('"A"\n"B"\n["C"]\n')
+    file('"A"\n"B"\n["C"]\n', "p.jsonl")
     found = wandb_runs.table(scored, tmp_path / "p.jsonl")
     assert found.values.tolist() == [[0, '"A"', 1.0, 1.0], [2, '["C"]', 1.0, 2.0]]
 
@@ -237,12 +237,12 @@ def test_a_value_that_wandb_refuses_is_named_in_one_line(tmp_path, capsys):
     assert line.endswith("between 1 and 64 characters; nothing is logged to W&B")
 
 
-def test_a_key_that_wandb_login_has_left_is_found(tmp_path, monkeypatch):
+def test_a_key_that_wandb_login_has_left_is_found(tmp_path, monkeypatch, file):
     monkeypatch.setenv("WANDB_MODE", "online")
     assert not wandb_runs.has_key()
     asked = importlib.import_module("wandb").setup().settings.base_url
     for host, found in (("api.example.org", False), (urlsplit(asked).hostname, True)):
-        (tmp_path / "netrc").write_text(f"machine {host} login user password {KEY}\n")
+        file(f"machine {host} login user password {KEY}\n", "netrc")
         (tmp_path / "netrc").chmod(0o600)
         assert wandb_runs.has_key() == found
 

@@ -115,9 +115,8 @@ def test_vectors_of_the_vocabulary_the_first_of_a_word(tmp_path, form):
     "other 1 2 3\n"              | null | has 0 of the
     ""                           | null | has 0 of the
 """)
-def test_faults_in_vector_files(tmp_path, content, line, words):
-    path = tmp_path / "vectors.txt"
-    path.write_text(content)
+def test_faults_in_vector_files(file, content, line, words):
+    path = file(content, "vectors.txt")
     with refuses(words, at(path, line)):
         find(VectorFiles(path), WORDS.items, 3, Lookup())
 

@@ -165,9 +165,8 @@ def test_a_split_that_is_not_named(tmp_path):
     csv   | ""
     csv   | "tokens,tags\n"
 """)
-def test_a_table_without_rows(tmp_path, ending, text):
-    path = tmp_path / f"all.{ending}"
-    path.write_text(text)
+def test_a_table_without_rows(file, ending, text):
+    path = file(text, f"all.{ending}")
     with refuses(rf"all\.{ending}: the table has no rows"):
         NerReader(dict.fromkeys(("train", "dev", "test"), str(path))).load()
 
@@ -178,9 +177,9 @@ def test_a_parquet_file_without_rows(tmp_path):
         NerReader(dict.fromkeys(("train", "dev", "test"), str(tmp_path / "all.parquet"))).load()
 
 
-def test_the_split_at_fault_is_named_with_its_own_columns(tmp_path):
+def test_the_split_at_fault_is_named_with_its_own_columns(tmp_path, file):
     data = lines(tmp_path, ROWS[0]) | {"dev": str(tmp_path / "dev.jsonl")}
-    (tmp_path / "dev.jsonl").write_text(json.dumps({"words": ["a"], "tags": ["O"]}) + "\n")
+    file(json.dumps({"words": ["a"], "tags": ["O"]}) + "\n", "dev.jsonl")
     with refuses(r"^\S*dev\.jsonl: the table lacks tokens; it has words \(.*, tags \("):
         NerReader(data).load()
     with refuses("has no column ptb_tree, and not both text and label; it has tokens"):
@@ -230,11 +229,10 @@ def test_a_row_that_would_run_into_another_is_refused_with_its_line(tmp_path, en
         Sst5Reader(data, phrases="sentences").load()
 
 
-def test_text_stays_text_in_csv_and_packed_files_are_tables(tmp_path):
+def test_text_stays_text_in_csv_and_packed_files_are_tables(tmp_path, file):
     data = lines(tmp_path, "text,label,", "1.5,3,x", "2020-01-01,0,y", ending="csv")
     assert Sst5Reader(data, phrases="sentences").load()["dev"]["label"][:] == [3, 0]
-    packed = tmp_path / "all.csv.gz"
-    packed.write_bytes(gzip.compress((tmp_path / "all.csv").read_bytes()))
+    packed = file(gzip.compress((tmp_path / "all.csv").read_bytes()), "all.csv.gz")
     assert len(Sst5Reader(dict.fromkeys(data, str(packed)), phrases="sentences").load()["dev"]) == 2
     with refuses("row 0: unknown label True"):
         SnliReader(lines(tmp_path, PAIR | {"label": True})).load()

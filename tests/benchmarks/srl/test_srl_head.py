@@ -10,6 +10,7 @@ from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.tags import encode, follows, labels, spans
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.srl.head import SrlHead, SrlScores, brackets
+from tests.fakes import masks
 
 ROLES = {"labels": Vocabulary(labels(["ARG0", "V"], "iob2"), special=False)}  # O B-ARG0 I-ARG0 B-V I-V
 ROWS = [
@@ -25,9 +26,8 @@ def small(elmo: int = 0, **sizes) -> SrlHead:
 
 
 def batch(elmo: int = 0, gold: Tensor | None = None) -> tuple[dict[str, Embedded], Batch]:
-    mask = torch.arange(4) < torch.tensor(LENGTHS).unsqueeze(1)
     flags = torch.tensor([[0, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0], [0, 1, 0, 0]])
-    text = Embedded(torch.randn(4, 4, 6), torch.randn(4, 4, elmo) if elmo else None, mask)
+    text = Embedded(torch.randn(4, 4, 6), torch.randn(4, 4, elmo) if elmo else None, masks(*LENGTHS))
     return {"tokens": text}, Batch(ROWS, {}, {"predicates": flags} | ({} if gold is None else {"tags": gold}))
 
 
