@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from elmo_bench.mini.data import FILES, SPLITS, Sizes
+from elmo_bench.mini.files import FILES, SPLITS, Sizes
 from elmo_bench.mini.language.clauses import ENTITY, MENTION, Sentence
 from elmo_bench.mini.language.lexicon import GRAMMAR, Chance, capitalised
 from elmo_bench.mini.language.sentences import SentenceWriter, Stories

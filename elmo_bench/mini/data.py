@@ -1,4 +1,4 @@
-"""The files of a mini data set: names, sizes, identity, and the folder in which those that are not intact are made."""
+"""The files of a mini data set: their identity, and their folder, in which those that are not intact are generated."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field, PositiveInt, Strict
-
-from elmo_bench.configuration.keys import Keys, valid
+from elmo_bench.configuration.keys import valid
 from elmo_bench.configuration.schema import RunConfig, ScaleConfig
+from elmo_bench.mini.files import FILES, TEXT, Sizes
 from elmo_bench.system.errors import StrPath, UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import private, write_text
@@ -25,27 +24,6 @@ MANIFEST = "mini.json"  # names the sha256 of each file; written last
 LANGUAGE = Path(__file__).parent / "language"
 # The digests of the tables that come with this version of the generator.
 SHIPPED = {"grammar.yaml": "fd9acb601f57f093", "reviews.yaml": "a22bdaf116b2d921", "words.yaml": "4e59dbd596c4313c"}
-
-SPLITS = ("train", "dev", "test")
-ENDINGS = {"ner": ".iob2", "srl": ".conll", "coref": ".conll", "snli": ".tsv", "squad": "-v1.1.json", "sst": ".txt"}
-FILES = {task: [f"{task}/{split}{ending}" for split in SPLITS] for task, ending in ENDINGS.items()}
-TEXT = (*(f"lm/{split}.txt" for split in SPLITS), "lm/senses.tsv")
-
-Counts = Annotated[tuple[PositiveInt, PositiveInt, PositiveInt], Strict(False)]  # of train, dev, test
-
-
-class Sizes(Keys):
-    """How much to generate, and how rich the world is."""
-
-    lm: Counts = (700_000, 10_000, 40_000)  # tokens
-    ner: Counts = (400, 300, 1000)  # sentences
-    srl: Counts = (600, 200, 600)  # sentences
-    coref: Counts = (100, 40, 100)  # documents
-    snli: Counts = (2400, 400, 1200)  # pairs
-    squad: Counts = (1200, 100, 250)  # paragraphs of about four questions
-    sst: Counts = (400, 300, 1000)  # sentences
-    names: Annotated[int, Field(ge=200)] = 8000  # different names
-    invented: Annotated[int, Field(ge=2)] = 12  # invented words per group of nouns and per frame of verbs
 
 
 @cache

@@ -91,9 +91,7 @@ class Passages(Clauses):
     def _askable(self, event: Event, answering: Sentence, events: list[Event]) -> str:
         """A role that is given without a pronoun and whose question has one answer; empty if there is none."""
         spans = {span.type: answering.words[span.start : span.end] for span in answering.spans[event]}
-        clear = [
-            label for label, words in spans.items() if label in event.roles and "PRP" not in {w.tag for w in words}
-        ]
+        clear = [each for each in spans if each in event.roles and "PRP" not in {word.tag for word in spans[each]}]
         alike = [other.roles for other in events if other is not event and other.frame == event.frame]
 
         def single(asked: str) -> bool:
@@ -139,13 +137,8 @@ def _differ(one: Participant, other: Participant | None) -> bool:
 
 
 def _answers(start: int, end: int, told: list[Sentence], i: int) -> list[dict[str, Any]]:
-    """The answers that annotators might give: the name alone, the whole phrase, the phrase without its article.
-
-    Args:
-        start, end: the words of the whole in sentence i.
-        told: the sentences of the paragraph.
-        i: the number of the sentence.
-    """
+    """Answers that annotators might give: the name alone, the whole phrase (words start to end of sentence i), or the
+    phrase without its article."""
     answering = told[i]
     start += answering.words[start].tag in ("IN", "TO")
     inside = answering.words[start:end]
