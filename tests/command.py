@@ -37,46 +37,33 @@ def stand_in() -> None:
     setattr(bilm, "BilmLayers", fakes.FakeBiLM)  # noqa: B010
 
 
-def stop_in_mid_epoch(epoch: int, batch: int, number: int = signal.SIGKILL) -> None:
-    """A signal from within, before a batch of an epoch is trained on."""
+def before_each_step(act: Callable[[Any, int], object]) -> None:
+    """What is done with the module before it trains on a batch of this number."""
     from elmo_bench.running.module import BenchModule
 
     step = BenchModule.training_step
 
-    def stopped(self, *arguments):
-        if (self.current_epoch, arguments[1]) == (epoch, batch):
-            os.kill(os.getpid(), number)
+    def changed(self, *arguments):
+        act(self, arguments[1])
         return step(self, *arguments)
 
-    setattr(BenchModule, "training_step", stopped)  # noqa: B010
+    setattr(BenchModule, "training_step", changed)  # noqa: B010
+
+
+def stop_in_mid_epoch(epoch: int, batch: int, number: int = signal.SIGKILL) -> None:
+    """A signal from within, before a batch of an epoch is trained on."""
+    place = epoch, batch
+    before_each_step(lambda module, batch: (module.current_epoch, batch) == place and os.kill(os.getpid(), number))
 
 
 def wait_in_mid_training(folder: Path) -> None:
     """A run waits in the middle of its second epoch as long as there is a file with its seed in the folder."""
-    from elmo_bench.running.module import BenchModule
 
-    step = BenchModule.training_step
+    def wait(module: Any, batch: int) -> None:
+        while (module.current_epoch, batch) == (1, 1) and (folder / str(module.seed)).exists():
+            time.sleep(0.2)
 
-    def waiting(self, *arguments):
-        if (self.current_epoch, arguments[1]) == (1, 1):
-            while (folder / str(self.seed)).exists():
-                time.sleep(0.2)
-        return step(self, *arguments)
-
-    setattr(BenchModule, "training_step", waiting)  # noqa: B010
-
-
-def slow_down(seconds: float) -> None:
-    """Every training step takes so much longer."""
-    from elmo_bench.running.module import BenchModule
-
-    step = BenchModule.training_step
-
-    def slower(self, *arguments):
-        time.sleep(seconds)
-        return step(self, *arguments)
-
-    setattr(BenchModule, "training_step", slower)  # noqa: B010
+    before_each_step(wait)
 
 
 def run(conf: Path, name: str, arguments: Sequence[str]) -> None:
@@ -88,7 +75,8 @@ def run(conf: Path, name: str, arguments: Sequence[str]) -> None:
     if "HOLD" in os.environ:
         wait_in_mid_training(Path(os.environ["HOLD"]))
     if "SLOW" in os.environ:
-        slow_down(float(os.environ["SLOW"]))
+        seconds = float(os.environ["SLOW"])
+        before_each_step(lambda *_: time.sleep(seconds))
     if "STOP" in os.environ:
         stop_in_mid_epoch(*map(int, os.environ["STOP"].split(",")))
     for other in ("train", "prepare"):

@@ -39,6 +39,12 @@ def embedded(*lengths: int, size: int = 6, elmo: int = 0, extra: int = 0) -> Emb
     return Embedded(torch.randn(*mask.shape, size), torch.randn(*mask.shape, elmo) if elmo else None, mask)
 
 
+def with_gradients(output: Tensor, inputs: Iterable[Tensor], **how: bool) -> list[Tensor]:
+    """An output, and the gradients of the sum of its numbers, each with another weight."""
+    weights = torch.linspace(-1, 1, output.numel(), dtype=output.dtype).view_as(output)
+    return [output.detach(), *torch.autograd.grad((output * weights).sum(), list(inputs), **how)]
+
+
 class FakeBiLM:
     """A source of layers: vectors of hashed words, a neighbour's word mixed in above layer 0.
 
@@ -93,9 +99,17 @@ def put(folder: Path, files: Mapping[str, str]) -> Path:
     return folder
 
 
+SPLITS = ("train", "dev", "test")
+
+
+def all_splits(path: Path) -> dict[str, str]:
+    """What `task.data` says where one file is train, dev and test."""
+    return dict.fromkeys(SPLITS, str(path))
+
+
 def splits_in(folder: Path, texts: Iterable[str], ending: str = "") -> dict[str, Any]:
     """Writes the texts of train, dev and test into a folder; returns what `task.data` says of them."""
-    names = {split: f"{split}{ending}" for split in ("train", "dev", "test")}
+    names = {split: f"{split}{ending}" for split in SPLITS}
     return {"folder": str(put(folder, dict(zip(names.values(), texts, strict=True)))), **names}
 
 
@@ -130,6 +144,11 @@ def content(folder: Path) -> dict[str, bytes]:
 def pages_of(results: Path) -> str:
     """The Markdown pages of a report, one after another."""
     return "\n".join(path.read_text() for path in sorted(results.rglob("*.md")))
+
+
+def jsonl(rows: Iterable[Any]) -> str:
+    """JSON lines."""
+    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 @contextmanager

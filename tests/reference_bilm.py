@@ -5,7 +5,7 @@ characters, and knows no batch, no padding and no packing. `write_random` makes 
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -174,6 +174,11 @@ class ReferenceBiLM:
             halves.append(np.array(layers))  # (L+1, T+2, P)
             ends.append(end)
         return np.concatenate(halves, axis=-1)[:, 1:-1], ends
+
+    def check(self, layers: Iterable, sentences: Sequence[Sequence[str]], state: list) -> None:
+        """Each sentence, from the same state, must have these layers."""
+        for found, sentence in zip(layers, sentences, strict=True):
+            near(found, self.sentence(sentence, state)[0])
 
     def run(self, xs: list[np.ndarray], state: tuple, direction: int, layer: int) -> tuple[list[np.ndarray], tuple]:
         """One LSTM over one sequence."""

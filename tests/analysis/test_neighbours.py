@@ -96,11 +96,10 @@ def test_wrong_queries_are_one_line(arguments, given, match, refused):
     assert match in refused(Neighbours, *arguments, *given)
 
 
-def test_a_corpus_of_columns_ends_at_its_bound(tmp_path):
+def test_a_corpus_of_columns_ends_at_its_bound(file):
     from elmo_bench.analysis.settings import NeighboursConfig
 
-    path = tmp_path / "a.tsv"
-    path.write_text("a\tX\nb\tX\n\nc\tX\n\nd\tX\n")
+    path = file("a\tX\nb\tX\n\nc\tX\n\nd\tX\n", "a.tsv")
     settings = NeighboursConfig(text=str(path), format="columns", tokens=3)
     assert neighbours.corpus(settings) == [["a", "b"], ["c"]]
     path.write_text("\n")

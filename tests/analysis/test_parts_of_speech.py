@@ -54,8 +54,8 @@ def test_ranges_and_empty_nodes_are_no_words(path):
     "# newdoc\nA DT\n\n# newdoc\nB DT\n" | {"comment": "#"} | ["document 1", "document 2"]
     "A DT\n\nB DT\n" | {} | [null, null]
 """)
-def test_a_sentence_knows_its_document(tmp_path, text, keys, documents):
-    (tmp_path / "a.txt").write_text(text)
+def test_a_sentence_knows_its_document(tmp_path, text, keys, documents, file):
+    file(text, "a.txt")
     assert pos.read(tmp_path / "a.txt", PosConfig(tags={"XPOS": 1}, **keys)).documents == documents
 
 
@@ -119,10 +119,10 @@ def test_a_layer_has_the_vectors_of_all_words_in_order(bilm):
 
 
 @pytest.mark.slow
-def test_the_table_has_every_layer_and_both_tag_sets(path, bilm, tmp_path, call):
+def test_the_table_has_every_layer_and_both_tag_sets(path, bilm, tmp_path, call, file):
     data = [f"{split}={path}" for split in ("train", "dev", "test")]
     arguments = [*overrides(tmp_path), *data, "controls=[]", "epochs=2", "seeds=2"]
-    (tmp_path / "glove.6B.50d.txt").write_text("she" + " 0.5" * 50 + "\ngo" + " 0.25" * 50 + "\n")
+    file("she" + " 0.5" * 50 + "\ngo" + " 0.25" * 50 + "\n", "glove.6B.50d.txt")
     _, out, _ = call(Pos, *arguments)
     (study,) = studies.read_all(tmp_path)
     assert [cell.source for cell in study.cells] == ["glove.6B.50d"] * 2 + ["toy"] * 8

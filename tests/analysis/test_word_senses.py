@@ -78,6 +78,11 @@ def write(path, text):
     return path
 
 
+def of_word(word: str, *keys: str, numbers: tuple[str, ...] = ()) -> Instance:
+    """Where it is the first word of a sentence."""
+    return Instance(0, 1, (word, "n"), keys, numbers, 1)
+
+
 def malformed(match, read, *arguments):
     """The error is one line."""
     with refuses(match):
@@ -146,7 +151,7 @@ def test_generated_senses_are_those_of_the_split(tmp_path):
 
 def test_first_senses_by_number_else_by_frequency():
     def sentence(word, key, numbers=()):
-        return SenseSentence(["x"], [Instance(0, 1, (word, "n"), (key,), numbers, 1)])
+        return SenseSentence(["x"], [of_word(word, key, numbers=numbers)])
 
     numbered = [sentence("a", "a%2", ("2",)), sentence("a", "a%2", ("2",)), sentence("a", "a%1", ("1",))]
     later = [sentence("b", "b%2", ("2",))]  # its sense 1 does not occur
@@ -164,7 +169,7 @@ def test_an_index_numbers_senses(tmp_path):
 def test_an_inventory_says_how_many_words_it_has_and_is_refused_where_that_is_none(tmp_path, capsys, first):
     path = write(tmp_path / "index.sense", f"{BANK[0]} 1 {first} 20\r\n{BANK[1]} 2 {first + 1 + (first == 0)} 5\r\n")
     settings: Any = SimpleNamespace(inventory=str(path), train="a", test="a", train_senses=None, test_senses=None)
-    sentences = [SenseSentence(["bank"], [Instance(0, 1, ("bank", "n"), BANK[:1], (), 1)])] * 3
+    sentences = [SenseSentence(["bank"], [of_word("bank", BANK[0])])] * 3
     if first:
         assert wsd._first(settings, sentences, sentences) == {("bank", "n"): BANK[0]}
         assert "index.sense has 3 of the 3 first senses of the words of test (100.0%)" in capsys.readouterr().err
@@ -206,7 +211,7 @@ def test_answers_are_those_of_the_nearest_mean_in_each_layer():
 
 def test_equally_near_means_give_the_most_frequent_sense_and_unknown_words_none():
     source = Source({"x": torch.tensor([[0.3, 0.7]])})
-    train = [SenseSentence(["x"], [Instance(0, 1, ("x", "n"), (key,), (), 1)]) for key in ("x%1", "x%2", "x%2")]
+    train = [SenseSentence(["x"], [of_word("x", key)]) for key in ("x%1", "x%2", "x%2")]
     known = means(source, train)
     assert nearest(known, ("x", "n"), source.vectors["x"]) == ["x%2"]
     assert nearest(known, ("x", "v"), source.vectors["x"]) is None
@@ -222,10 +227,8 @@ def test_the_score_is_precision_over_attempts_and_recall_over_all():
 
 def test_words_that_train_lacks_get_their_first_sense():
     source = Source({"x": torch.tensor([[0.3, 0.7]])})
-    train = [SenseSentence(["x"], [Instance(0, 1, ("x", "n"), ("x%1",), (), 1)])]
-    test = [
-        SenseSentence(["x"], [Instance(0, 1, ("y", "n"), ("y%1",), (), 1), Instance(0, 1, ("z", "n"), ("z%1",), (), 1)])
-    ]
+    train = [SenseSentence(["x"], [of_word("x", "x%1")])]
+    test = [SenseSentence(["x"], [of_word("y", "y%1"), of_word("z", "z%1")])]
     first = {("y", "n"): "y%1"}
     for metric in (*disambiguate(source, train, test, first), first_sense(test, first)):
         assert metric.items().totals() == {"right": 1, "attempted": 1, "total": 2}

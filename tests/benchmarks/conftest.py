@@ -10,7 +10,7 @@ from elmo_bench.text import hub
 
 
 @pytest.fixture
-def on_hub(monkeypatch) -> Callable[[Any], list[tuple[tuple, dict]]]:
+def on_hub(monkeypatch) -> Callable[[Any], list]:
     """Puts a data set on a hub that answers; returns the list of what it is asked for."""
 
     def put(dataset: Any) -> list[tuple[tuple, dict]]:

@@ -11,6 +11,7 @@ from datasets import ClassLabel, Dataset, Features, Value
 
 from elmo_bench.commands.compare import Score
 from elmo_bench.commands.compare import score as score_files
+from elmo_bench.reporting.section import pipes
 from elmo_bench.system import places
 from elmo_bench.trained.prediction import read_rows
 from tasks.coref.reader import CorefReader
@@ -19,7 +20,7 @@ from tasks.snli.reader import SnliReader
 from tasks.squad.reader import SquadReader
 from tasks.srl.reader import SrlReader
 from tasks.sst5.reader import Sst5Reader
-from tests.fakes import cases, for_each, refuses
+from tests.fakes import all_splits, cases, for_each, jsonl, refuses
 
 READERS = {"ner": NerReader, "snli": SnliReader, "sst5": Sst5Reader, "squad": SquadReader,
            "srl": SrlReader, "coref": CorefReader}  # fmt: skip
@@ -68,9 +69,8 @@ def reads(task: str, form: str) -> bool:
 
 def table() -> str:
     """The combinations, as in docs/data.md."""
-    lines = [["task", *FORMATS], ["---"] * (len(FORMATS) + 1)]
-    lines += [[task, *("yes" if reads(task, form) else "no" for form in FORMATS)] for task in READERS]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    lines = [[task, *("yes" if reads(task, form) else "no" for form in FORMATS)] for task in READERS]
+    return pipes(["task", *FORMATS], lines) + "\n"
 
 
 def test_the_table_of_the_page_is_this_one():
@@ -91,17 +91,13 @@ def written(folder: Path, task: str, form: str, rows=None) -> Path:
     elif kind == "parquet":
         Dataset.from_list(rows).to_parquet(str(path))
     else:
-        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        lines = jsonl(rows)
         path.write_text({"own": OWN[task], "json": json.dumps(rows)}.get(kind, lines))
     if packed:
         content = path.read_bytes()
         path = path.with_name(f"{path.name}.{packed}")
         path.write_bytes({"gz": gzip.compress, "xz": lzma.compress}[packed](content))
     return path
-
-
-def three(path, **keys) -> dict:
-    return dict.fromkeys(("train", "dev", "test"), str(path)) | keys
 
 
 def asked(task: str, path: Path, **keys) -> list[dict]:
@@ -114,23 +110,21 @@ def asked(task: str, path: Path, **keys) -> list[dict]:
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("task", READERS)
-def test_a_format_gives_the_same_rows_to_train_predict_and_score(tmp_path, task, form):
+def test_a_format_gives_the_same_rows_to_train_predict_and_score(tmp_path, task, form, file):
     if not reads(task, form):
-        path = tmp_path / f"a.{form}"
-        path.write_bytes(b"a")
+        path = file(b"a", f"a.{form}")
         with refuses("reads CoNLL-2012 columns, not tables"):
-            READERS[task](three(path)).load()
+            READERS[task](all_splits(path)).load()
         return
     path = written(tmp_path, task, form)
-    reader = READERS[task](three(path), **({"phrases": "sentences"} if task == "sst5" else {}))
+    reader = READERS[task](all_splits(path), **({"phrases": "sentences"} if task == "sst5" else {}))
     trained = reader.load()["test"].to_list()
     predicted = [row for row in asked(task, path) if row.get("predicates") != []]  # of SRL
     for field in reader.fields:
         assert [row[field] for row in predicted] == [row[field] for row in trained]
     own = answers = written(tmp_path, task, "own")
     if task == "squad":  # whose answers have a form of their own
-        answers = tmp_path / "answers"
-        answers.write_text(json.dumps({row["id"]: "Ida" for row in TABLES[task]}))
+        answers = file(json.dumps({row["id"]: "Ida" for row in TABLES[task]}), "answers")
     files = (path, answers), (own, answers if form.startswith("own") else path)
     found = [score_files(task, str(gold), str(given)) for gold, given in files]
     assert all(value == 100 for scores in found for name, value in scores.items() if "muc" not in name)
@@ -142,7 +136,7 @@ def test_columns_of_other_names_are_named_in_all_commands(tmp_path, task, form):
     field = {"ner": "tokens", "snli": "premise", "sst5": "text", "squad": "question"}[task]
     rows = [{"theirs" if name == field else name: cell for name, cell in row.items()} for row in TABLES[task]]
     path, columns = written(tmp_path, task, form, rows), {field: "theirs"}
-    reader = READERS[task](three(path, columns=columns))
+    reader = READERS[task](all_splits(path) | {"columns": columns})
     assert len(reader.load()["dev"]) == len(asked(task, path, columns=columns)) == len(rows)
     assert set(score_files(task, str(path), str(path), {"columns": columns}).values()) == {100}
 
@@ -166,14 +160,14 @@ def test_an_unknown_key_is_refused_by_score(tmp_path):
 
 
 @for_each("label", "ENTAILMENT e 2")
-def test_labels_of_other_names_are_mapped_or_refused(tmp_path, label):
+def test_labels_of_other_names_are_mapped_or_refused(tmp_path, label, file):
     path = written(tmp_path, "snli", "jsonl", [{"premise": "a", "hypothesis": "b", "label": label}])
     if label != 2:
         with refuses(rf"unknown label '{label}'; choose from entailment, .*task\.data\.labels="):
-            SnliReader(three(path)).load()
-    mapped = SnliReader(three(path, labels={label: "entailment"})).load()
+            SnliReader(all_splits(path)).load()
+    mapped = SnliReader(all_splits(path) | {"labels": {label: "entailment"}}).load()
     assert mapped["train"]["label"][:] == ["entailment"]
-    (tmp_path / "answers").write_text("entailment\n")
+    file("entailment\n", "answers")
     keys = {"labels": {label: "entailment"}}
     assert score_files("snli", str(path), str(tmp_path / "answers"), keys) == {"accuracy": 100}
 
@@ -187,14 +181,14 @@ def classes(folder: Path, names: list[str]) -> Path:
 
 def test_classes_are_read_by_their_names(tmp_path):
     names = ["very positive", "positive", "neutral", "negative", "very negative"]
-    assert Sst5Reader(three(classes(tmp_path, names)), phrases="sentences").load()["dev"]["label"][:] == [4, 0]
+    assert Sst5Reader(all_splits(classes(tmp_path, names)), phrases="sentences").load()["dev"]["label"][:] == [4, 0]
     with refuses("has the classes neg, pos: unknown label 'neg'; choose from 0, 1, 2, 3, 4"):
-        Sst5Reader(three(classes(tmp_path, ["neg", "pos"]))).load()
+        Sst5Reader(all_splits(classes(tmp_path, ["neg", "pos"]))).load()
 
 
 def test_numbers_without_names_and_classes_that_never_occur_are_told(tmp_path, capsys):
     rows = [{"text": "fine", "label": 1}, {"text": "bad", "label": 0}]
-    Sst5Reader(three(written(tmp_path, "sst5", "jsonl", rows)), phrases="sentences").load()
+    Sst5Reader(all_splits(written(tmp_path, "sst5", "jsonl", rows)), phrases="sentences").load()
     told = capsys.readouterr().err
     assert "numbers without names, read as 0 (very negative), 1 (negative)" in told
     assert "only very negative, negative of very negative, negative, neutral, positive, very positive occur" in told
@@ -236,25 +230,22 @@ def test_files_without_gold_are_predicted(tmp_path, task, name, text):
     assert len(READERS[task]({}).from_file(str(tmp_path / name))) == 1
 
 
-def test_an_empty_last_line_is_no_row_and_one_between_is_refused(tmp_path):
-    path = tmp_path / "in.jsonl"
-    path.write_text('{"text": "Ida"}\n\n')
+def test_an_empty_last_line_is_no_row_and_one_between_is_refused(file):
+    path = file('{"text": "Ida"}\n\n', "in.jsonl")
     assert len(read_rows(NerReader({}), str(path), "ner")) == 1
     path.write_text('{"text": "Ida"}\n\n{"text": "Tom"}\n')
     with refuses(r"in\.jsonl:2: not JSON"):
         read_rows(NerReader({}), str(path), "ner")
 
 
-def test_rows_keep_what_names_them(tmp_path):
-    path = tmp_path / "a.conll"
-    path.write_text(CONLL)
+def test_rows_keep_what_names_them(file):
+    path = file(CONLL, "a.conll")
     place = {"document": "a", "part": "000"}
     assert READERS["coref"]({}).from_file(str(path))[0]["input"] == place
     predicates = {"predicates": [1], "lemmas": ["sing"]}  # with them the JSON lines can be predicted and scored again
     assert READERS["srl"]({}).from_file(str(path))[0]["input"] == place | predicates
     row = {"gold_label": "neutral", "sentence1": "a", "sentence2": "b", "pairID": "7"}
-    path = tmp_path / "a.tsv"
-    path.write_text("\n".join("\t".join(cells) for cells in (row, row.values())))
+    path = file("\n".join("\t".join(cells) for cells in (row, row.values())), "a.tsv")
     assert SnliReader({}).from_file(str(path))[0]["input"] == row
 
 
@@ -274,7 +265,7 @@ def test_missing_empty_lines_are_told_and_a_split_of_one_long_sentence_is_refuse
         NerReader(files).load()
 
 
-def test_a_separator_at_the_end_of_the_lines_is_no_column(tmp_path):
+def test_a_separator_at_the_end_of_the_lines_is_no_column(tmp_path, file):
     clean, tabs, mixed = (tmp_path / name for name in ("clean", "tabs", "mixed"))
     text = CONLL.replace("#begin document", "#begin~document").replace("#end d", "#end~d")
     text = text.replace("~document (a); part", "~document~(a);~part").replace(" ", "\t").replace("~", " ")
@@ -282,31 +273,29 @@ def test_a_separator_at_the_end_of_the_lines_is_no_column(tmp_path):
     tabs.write_text("".join(f"{line}\t\n" if "\t" in line else f"{line}\n" for line in text.split("\n")[:-1]))
     first, second = text.split("\n\n")[:2]
     mixed.write_text(first + "\n\n" + "\n".join(f"{line}\t" for line in second.split("\n")) + "\n\n#end document\n")
-    expected = CorefReader(three(clean)).load()["train"].to_list()
+    expected = CorefReader(all_splits(clean)).load()["train"].to_list()
     for path in (tabs, mixed):
-        assert CorefReader(three(path)).load()["train"].to_list() == expected
+        assert CorefReader(all_splits(path)).load()["train"].to_list() == expected
         assert score_files("coref", str(clean), str(path))["conll_f1"] == pytest.approx(100)
         assert score_files("srl", str(clean), str(path))["f1"] == 100
-    tagged = tmp_path / "ner"
-    tagged.write_text("Ida\tB-PER\t\nsang\tO\t\n")
-    assert NerReader(three(tagged)).load()["train"]["tags"][:] == [["S-PER", "O"]]
+    tagged = file("Ida\tB-PER\t\nsang\tO\t\n", "ner")
+    assert NerReader(all_splits(tagged)).load()["train"]["tags"][:] == [["S-PER", "O"]]
     tagged.write_text("Ida\tB-PER\t\nsang\tO\n")
     with refuses("ner:2: 2 columns, but the lines before have 3"):
-        NerReader(three(tagged)).load()
+        NerReader(all_splits(tagged)).load()
 
 
-def test_a_column_of_numbers_is_told_with_the_key(tmp_path):
-    path = tmp_path / "numbered"
-    path.write_text("1 Ida B-PER\n2 sang O\n")
+def test_a_column_of_numbers_is_told_with_the_key(file):
+    path = file("1 Ida B-PER\n2 sang O\n", "numbered")
     key = r"numbered:1: the first column numbers the words .* \+task\.data\.word_column=1"
     for read in (
-        NerReader(three(path)).load,
+        NerReader(all_splits(path)).load,
         lambda: asked("ner", path),
         lambda: score_files("ner", str(path), str(path)),
     ):
         with refuses(key):
             read()
-    assert NerReader(three(path, word_column=1)).load()["dev"]["tokens"][:] == [["Ida", "sang"]]
+    assert NerReader(all_splits(path) | {"word_column": 1}).load()["dev"]["tokens"][:] == [["Ida", "sang"]]
     assert asked("ner", path, word_column=1)[0]["tokens"] == ["Ida", "sang"]
     assert score_files("ner", str(path), str(path), {"word_column": 1})["f1"] == 100
 
@@ -314,32 +303,30 @@ def test_a_column_of_numbers_is_told_with_the_key(tmp_path):
 # What was read can be written.
 
 
-def test_lines_end_at_line_feeds_alone(tmp_path):
-    path = tmp_path / "a"
-    path.write_text("a\u2028b O\n\x85 B-PER\n")
+def test_lines_end_at_line_feeds_alone(file):
+    path = file("a\u2028b O\n\x85 B-PER\n", "a")
     reader = NerReader({})
     rows = reader.from_file(str(path))
     assert reader.official([["O", "B-PER"]], rows) == "a\u2028b O\n\x85 B-PER\n\n"
 
 
 @pytest.mark.parametrize("word", ["a\tb", "a\nb", " ", "-DOCSTART-"])
-def test_a_word_that_columns_cannot_hold_is_refused_with_its_line(tmp_path, word):
-    path = tmp_path / "in.jsonl"
-    path.write_text("".join(json.dumps({"tokens": ["Ida", each]}) + "\n" for each in ("sang", word)))
+def test_a_word_that_columns_cannot_hold_is_refused_with_its_line(file, word):
+    path = file(jsonl({"tokens": ["Ida", each]} for each in ("sang", word)), "in.jsonl")
     assert len(read_rows(NerReader({}), str(path), "ner")) == 2
     with refuses(r"in\.jsonl:2: .* cannot be written to a column file"):
         read_rows(NerReader({}), str(path), "ner", official=True)
 
 
-def test_accents_in_either_form_are_the_same_to_score(tmp_path):
+def test_accents_in_either_form_are_the_same_to_score(tmp_path, file):
     for form in ("NFC", "NFD"):
         word = unicodedata.normalize(form, "Andr\u00e9")
-        (tmp_path / f"ner{form}").write_text(f"{word} B-PER\n")
-        (tmp_path / f"srl{form}").write_text(CONLL.replace("Ida", word))
-        (tmp_path / f"squad{form}").write_text(json.dumps({"q": word}))
+        file(f"{word} B-PER\n", f"ner{form}")
+        file(CONLL.replace("Ida", word), f"srl{form}")
+        file(json.dumps({"q": word}), f"squad{form}")
         qas = [{"id": "q", "question": "Who?", "answers": [{"text": word, "answer_start": 0}]}]
         data = {"version": "1.1", "data": [{"paragraphs": [{"context": word, "qas": qas}]}]}
-        (tmp_path / f"gold{form}").write_text(json.dumps(data))
+        file(json.dumps(data), f"gold{form}")
     assert score_files("ner", str(tmp_path / "nerNFC"), str(tmp_path / "nerNFD"))["f1"] == 100
     assert score_files("srl", str(tmp_path / "srlNFC"), str(tmp_path / "srlNFD"))["f1"] == 100
     assert score_files("squad", str(tmp_path / "goldNFC"), str(tmp_path / "squadNFD"))["exact_match"] == 100

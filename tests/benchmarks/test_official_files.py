@@ -12,7 +12,6 @@ from elmo_bench.trained.opened import answered
 from tasks.coref.metric import CorefMetric
 from tasks.coref.metric import score as score_coref
 from tasks.coref.reader import CorefReader
-from tasks.ner.metric import score as score_ner
 from tasks.ner.reader import NerReader
 from tasks.snli.reader import SnliReader
 from tasks.squad.paragraphs import AnswerSpan, placed
@@ -21,9 +20,7 @@ from tasks.srl.metric import score as score_srl
 from tasks.srl.reader import SrlReader
 from tasks.sst5.reader import Sst5Reader
 from tests.benchmarks.test_formats import READERS
-from tests.fakes import cases, refuses
-
-SPLITS = ("train", "dev", "test")
+from tests.fakes import SPLITS, all_splits, cases, put, refuses
 
 
 def write(folder: Path, texts: dict[str, str]) -> dict[str, str]:
@@ -213,9 +210,8 @@ BEGIN, END = "#begin document (nw/{}); part 000", "#end document"
 
 def three(tmp_path: Path, text: str) -> dict[str, str]:
     """The text as train, dev and test."""
-    for split in ("train", "dev", "test"):
-        (tmp_path / f"{split}.conll").write_text(text)
-    return {split: str(tmp_path / f"{split}.conll") for split in ("train", "dev", "test")}
+    put(tmp_path, {f"{split}.conll": text for split in SPLITS})
+    return {split: str(tmp_path / f"{split}.conll") for split in SPLITS}
 
 
 # Markers of documents.
@@ -240,13 +236,13 @@ def documents(begin: str = BEGIN, end: str = END) -> str:
     ""                                   | ""
     # sentence 1                         | ""
 """)
-def test_train_and_score_tell_documents_apart_alike(tmp_path, begin, end):
+def test_train_and_score_tell_documents_apart_alike(tmp_path, begin, end, file):
     data = three(tmp_path, documents(begin, end))
     rows = CorefReader(data).load()["train"].to_list()
     assert [(row["document"], row["clusters"]) for row in rows] == [
         (f"nw/{name}", [[[0, 0], [1, 1]]]) for name in "abc"
     ]
-    (tmp_path / "gold").write_text(documents())
+    file(documents(), "gold")
     assert score_coref(tmp_path / "gold", data["dev"])["conll_f1"] == pytest.approx(100)
 
 
@@ -394,21 +390,11 @@ def test_what_the_input_has_stays(task, raw):
 # Official files.
 
 
-def test_tags_are_written_as_score_reads_them(tmp_path, file):
-    file("Ida\tB-PER\nBerg\tI-PER\nsang\tO\n\nOslo\tB-LOC\n", "gold")
-    reader = NerReader({})
-    rows = reader.from_file(str(tmp_path / "gold"))
-    file(reader.official([["B-PER", "I-PER", "O"], ["B-LOC"]], rows), "answers")
-    assert score_ner(tmp_path / "gold", tmp_path / "answers")["f1"] == 100
-    with refuses("cannot be written to a column file"):
-        reader.official([["O"]], [{"tokens": ["two\nlines"]}])
-
-
-def test_documents_without_names_can_be_written_and_read(tmp_path):
+def test_documents_without_names_can_be_written_and_read(tmp_path, file):
     reader = CorefReader({})
     rows = [reader.from_text(text="Ann sang. She left."), reader.from_text(sentences=[["Ann"]], document="a", part="1")]
     text = reader.official([{"clusters": [[[0, 0], [3, 3]], [[3, 4]]]}, {"clusters": []}], rows)
-    (tmp_path / "answers").write_text(text)
+    file(text, "answers")
     again = reader.from_file(str(tmp_path / "answers"))
     assert [row["sentences"] for row in again] == [row["sentences"] for row in rows]
     assert [(row["document"], row["part"]) for row in again] == [("document 1", "000"), ("a", "1")]
@@ -432,7 +418,7 @@ def test_documents_that_score_would_not_read_are_not_written(named, told):
 def test_comments_of_a_column_file_name_the_key_where_there_is_one(tmp_path, comment):
     file = tmp_path / "a"
     file.write_text(f"{comment}\nIda\tB-PER\n\n".replace("\t", "\t" if "=" in comment else " "))
-    data = {split: str(file) for split in ("train", "dev", "test")}
+    data = all_splits(file)
     with refuses("""are comments, add '\\+task.data.comment="#"'"""):
         NerReader(data).load()
     with refuses("are comments, add"):
@@ -481,7 +467,7 @@ def test_clusters_of_one_mention_count_in_score_as_they_did_in_the_run(tmp_path,
     gold, answers = tmp_path / "gold.conll", tmp_path / "answers"
     gold.write_text(PARTLY)
     for keep in (False, True):
-        reader = CorefReader(dict.fromkeys(("train", "dev", "test"), str(gold)), keep_singletons=keep)
+        reader = CorefReader(all_splits(gold), keep_singletons=keep)
         clusters = {"clusters": [[[0, 0], [3, 3]]]}
         answers.write_text(reader.official([clusters], reader.from_file(str(gold))))
         metric = CorefMetric()

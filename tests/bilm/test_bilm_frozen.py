@@ -22,8 +22,7 @@ def test_many_words_pass_through_a_small_memory(small, monkeypatch):
     forgetful, reference = BiLM.from_files(*small), ReferenceBiLM(small)
     start = reference.warm()
     for sentences in (PLAIN, PLAIN[3:], STRANGE, [["one", "two"]], PLAIN[::-1], PLAIN[3:]):
-        for layers, sentence in zip(forgetful.encode(sentences), sentences, strict=True):
-            near(layers, reference.sentence(sentence, start)[0])
+        reference.check(forgetful.encode(sentences), sentences, start)
 
 
 @for_each("rest", "4 20 33")
@@ -52,10 +51,8 @@ def test_new_weights_are_noticed(files, tmp_path, change):
     encoded = bilm.encode(PLAIN)
     bilm.export(tmp_path / "options.json", tmp_path / "weights.hdf5")
     reference = ReferenceBiLM(Files(tmp_path / "options.json", tmp_path / "weights.hdf5"))
-    start = reference.warm()
-    for layers, old, sentence in zip(encoded, before, PLAIN, strict=True):
-        near(layers, reference.sentence(sentence, start)[0])
-        assert (layers - old).abs().max() > 1e-3
+    reference.check(encoded, PLAIN, reference.warm())
+    assert all((layers - old).abs().max() > 1e-3 for layers, old in zip(encoded, before, strict=True))
 
 
 def test_threads_share_a_bilm(small):

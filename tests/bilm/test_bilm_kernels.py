@@ -160,8 +160,8 @@ def test_a_source_that_computes_something_else_is_not_used(unoptimized, tmp_path
 
 @needs_compiler
 @pytest.mark.parametrize("source", ["no C++", "int lanes() { return 1; }"])
-def test_a_source_that_cannot_be_used_is_not_used(fresh, tmp_path, monkeypatch, source):
-    (tmp_path / "kernels.cpp").write_text(source)
+def test_a_source_that_cannot_be_used_is_not_used(fresh, tmp_path, monkeypatch, source, file):
+    file(source, "kernels.cpp")
     monkeypatch.setattr(library, "SOURCE", tmp_path / "kernels.cpp")
     assert frozen.kernels() is None
     assert not list(fresh.rglob("*.partial"))

@@ -58,8 +58,8 @@ def test_the_command_gives_the_perplexity_of_the_biLM_from_zeros(bilm, text, cal
     assert (measured["vocabulary"], measured["unknown_words"], measured["distinct_unknown_words"]) == (7, 5, 4)
 
 
-def test_layers_that_are_not_finite_are_not_written(tmp_path):
-    (tmp_path / "in.txt").write_text("a b\nc\n")
+def test_layers_that_are_not_finite_are_not_written(tmp_path, file):
+    file("a b\nc\n", "in.txt")
     layers = [torch.ones(3, 2, 2), torch.full((3, 1, 2), math.inf)]
     bilm = SimpleNamespace(encode=lambda sentences: layers)
     with refuses(r"in\.txt:2: the layers of this line are not finite: c"):
@@ -67,11 +67,11 @@ def test_layers_that_are_not_finite_are_not_written(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
 
 
-def test_what_has_no_perplexity_is_one_line(bilm, text, tmp_path, refused):
+def test_what_has_no_perplexity_is_one_line(bilm, text, tmp_path, refused, file):
     def said(**changes) -> str:
         return refused(Perplexity, *arguments(bilm, **{"text": text, **changes}))
 
-    (tmp_path / "empty.txt").write_text("\n")
+    file("\n", "empty.txt")
     assert "no sentence" in said(text=tmp_path / "empty.txt")
     assert "no such text" in said(text=tmp_path / "gone" / "*")
     assert "no softmax.safetensors" in said(weights=tmp_path / "random" / "weights.hdf5")

@@ -15,7 +15,7 @@ from elmo_bench.running.blocks import check_blocks
 from elmo_bench.system import console
 from elmo_bench.system.errors import UserError
 from elmo_bench.trained.heads import load
-from tests.fakes import cases, refuses, table
+from tests.fakes import cases, jsonl, refuses, table
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("bench")]
 WRONG = table(r"""
@@ -184,10 +184,10 @@ def test_relative_places_are_those_of_the_folder_in_which_it_was_typed(call, ben
     assert not list((bench.folder / "swept").rglob("*.json"))
 
 
-def test_places_of_the_environment_and_files_without_a_folder_are_made_absolute(tmp_path, monkeypatch):
+def test_places_of_the_environment_and_files_without_a_folder_are_made_absolute(tmp_path, monkeypatch, file):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DATA_ROOT", "data")
-    (tmp_path / "a.conll").write_text("")
+    file("", "a.conll")
     changes = "task=srl scale=open task.data.train=a.conll task.data.dev=[a.conll,gone]".split()
     cfg = composing.compose([*changes, "cache_root='~/c'"])
     assert (cfg.data_root, cfg.task.data.train) == (f"{tmp_path}/data", f"{tmp_path}/a.conll")
@@ -209,7 +209,7 @@ def model(shared_bench):
 
 
 def lines(path, *rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path.write_text(jsonl(rows))
     return path
 
 
@@ -220,19 +220,17 @@ def lines(path, *rows):
     "\n{\"tokens\": [\"ba\"]}" | not JSON
     "{\"words\": [\"a\"]}"     | expected {"tokens": [...]}
 """)
-def test_a_malformed_line_is_named_and_nothing_is_written(call, model, tmp_path, bad, message):
-    source = tmp_path / "in.jsonl"
-    source.write_text('{"tokens": ["ba"]}\n' + bad + "\n")
-    status, _, err = call(Predict, "task=toy", model, f"input={source}", f"output={tmp_path}/out.jsonl")
-    assert (status, err.count("\n")) == (2, 1)
+def test_a_malformed_line_is_named_and_nothing_is_written(refused, model, tmp_path, bad, message, file):
+    source = file('{"tokens": ["ba"]}\n' + bad + "\n", "in.jsonl")
+    err = refused(Predict, "task=toy", model, f"input={source}", f"output={tmp_path}/out.jsonl")
     assert f"in.jsonl:2: {message}" in err
     assert not list(tmp_path.glob("*out.jsonl*"))
 
 
-def test_predict_reads_weights_that_have_moved_and_refuses_other_files(call, shared_bench, model, tmp_path):
+def test_predict_reads_weights_that_have_moved_and_refuses_other_files(call, shared_bench, model, tmp_path, file):
     source = lines(tmp_path / "in.jsonl", {"tokens": ["ba"]})
     rest = [f"input={source}", f"output={tmp_path}/out.jsonl"]
-    (tmp_path / "moved").write_text((shared_bench.folder / "weights").read_text())
+    file((shared_bench.folder / "weights").read_text(), "moved")
     status, _, err = call(Predict, "task=toy", model, f"bilm.weights={tmp_path}/moved", *rest)
     assert status == 0, err
     for accelerator, message in (("tpu", "should be"), ("mps", "torch finds none on this machine")):

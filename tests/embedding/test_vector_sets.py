@@ -4,7 +4,6 @@ import gzip
 import json
 import lzma
 import random
-import zipfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from elmo_bench.system.storage.hashing import content_sha256
 from elmo_bench.text.vocabulary import Vocabulary
 from elmo_bench.trained.prediction import predict
 from tests.damage import flipped
+from tests.drill.documents import zipped
 from tests.fakes import cases, for_each, refuses
 
 pytestmark = pytest.mark.slow
@@ -62,9 +62,9 @@ def test_words_are_looked_up_by_the_rule_of_the_table(text):
     assert rows(text, Lookup(cased=False)) == {"Ba": [0, 2], "ba": [0, 2], "De": [5, 0]}
 
 
-def test_every_vector_has_unit_length_where_it_is_asked_for(tmp_path, text):
+def test_every_vector_has_unit_length_where_it_is_asked_for(file, text):
     assert rows(text, Lookup(unit=True)) == {"Ba": pytest.approx([0.6, 0.8]), "ba": [0, 1]}
-    (tmp_path / "v.txt").write_text("ba 0 0\n")
+    file("ba 0 0\n", "v.txt")
     assert rows(text, Lookup(unit=True)) == {"ba": [0, 0]}
 
 
@@ -131,17 +131,16 @@ def download(path: Path) -> None:
     if path.suffix == ".npy":
         np.save(path, np.ones((200, 2), dtype=np.float32))
     elif path.suffix == ".zip":
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("v.txt", LINES)
+        path.write_bytes(zipped({"v.txt": LINES}))
     else:
         path.write_bytes({".gz": gzip.compress, ".xz": lzma.compress}[path.suffix](LINES))
 
 
 @for_each("name", "v.txt.gz v.txt.xz v.zip v.npy")
-def test_truncated_and_flipped_downloads_are_one_error(tmp_path, name):
+def test_truncated_and_flipped_downloads_are_one_error(tmp_path, name, file):
     """Where a format has a checksum, a flipped bit is found or changes nothing; .npy has none, and is in the record."""
     chance, path = random.Random(name), tmp_path / name
-    (tmp_path / "words.lst").write_text("".join(f"w{i}\n" for i in range(200)))
+    file("".join(f"w{i}\n" for i in range(200)), "words.lst")
     table = VectorFiles(path, tmp_path / "words.lst" if name == "v.npy" else None)
     download(path)
     content = path.read_bytes()
@@ -179,15 +178,15 @@ def test_a_parquet_file_that_is_none_or_has_other_columns_is_one_error(tmp_path)
      (np.array([["a", "b"]]), "instead of floating-point"), (np.array([[{}, {}]]), "cannot be read"),
      (np.array([[1e300, 1]]), "'ba' is not finite"), (np.ones((2, 2)), r"shape \(2, 2\) instead of \(1, 2\)")],
 )  # fmt: skip
-def test_a_matrix_of_other_values_is_an_error(tmp_path, matrix, message):
-    (tmp_path / "words.lst").write_text("ba\n")
+def test_a_matrix_of_other_values_is_an_error(tmp_path, matrix, message, file):
+    file("ba\n", "words.lst")
     np.save(tmp_path / "m.npy", matrix)
     with refuses(message):
         read(VectorFiles(tmp_path / "m.npy", tmp_path / "words.lst"), {"ba"}, 2)
 
 
-def test_numbers_that_32_bits_cannot_hold_are_an_error_and_large_ones_keep_their_direction(tmp_path):
-    (tmp_path / "v.txt").write_text("ba 3e20 4e20\nde 1e39 1\n")
+def test_numbers_that_32_bits_cannot_hold_are_an_error_and_large_ones_keep_their_direction(tmp_path, file):
+    file("ba 3e20 4e20\nde 1e39 1\n", "v.txt")
     unit = find(VectorFiles(tmp_path / "v.txt"), ["ba"], 2, Lookup(unit=True))["ba"]
     assert unit.tolist() == pytest.approx([0.6, 0.8])
     with refuses(r"v\.txt:2: a number is not finite, or beyond 32 bits"):
@@ -275,7 +274,7 @@ def test_a_run_with_two_sets_has_them_side_by_side(bench, built):
 
 
 def identity(bench, *changes):
-    return Identity(composing.validated(bench.compose("arm=baseline", f"vectors_root={bench.folder}", *changes)))
+    return Identity(bench.validated("arm=baseline", f"vectors_root={bench.folder}", *changes))
 
 
 def test_a_run_is_known_by_the_content_of_its_tables_and_by_their_rules(bench, tmp_path):
@@ -294,7 +293,7 @@ def test_a_run_is_known_by_the_content_of_its_tables_and_by_their_rules(bench, t
 
 
 def test_random_vectors_are_trained_and_the_same_run_as_a_page_without_a_file(bench):
-    shown = composing.validated(bench.compose("vectors=random", "+task.words.trainable=false"))
+    shown = bench.validated("vectors=random", "+task.words.trainable=false")
     assert shown.task.words["trainable"] is True
     page = ["+task.words.trainable=true"]
     assert identity(bench, "vectors=random", *page).run == identity(bench, *page).run
@@ -303,7 +302,7 @@ def test_random_vectors_are_trained_and_the_same_run_as_a_page_without_a_file(be
 def test_a_set_that_is_not_here_is_named_with_its_source_licence_and_key(bench):
     told = f"{bench.folder}/turian.50d.txt", "no such file", "https://", "licence: none", "vectors_root=FOLDER"
     with refuses(*told):
-        check_files(composing.validated(bench.compose(*TURIAN, f"vectors_root={bench.folder}")))
+        check_files(bench.validated(*TURIAN, f"vectors_root={bench.folder}"))
 
 
 def test_a_table_without_a_word_of_the_data_is_an_error_that_says_what_to_do(bench):
@@ -325,7 +324,7 @@ def test_a_table_without_a_word_of_the_data_is_an_error_that_says_what_to_do(ben
 """)
 def test_vectors_that_cannot_be_meant_are_refused(bench, changes, message):
     with pytest.raises((UserError, HydraException), match=message):
-        check_files(composing.validated(bench.compose(*changes)))
+        check_files(bench.validated(*changes))
 
 
 def test_vectors_for_a_model_without_words_are_refused_and_those_of_the_scale_are_not_used(bench):
@@ -334,7 +333,7 @@ def test_vectors_for_a_model_without_words_are_refused_and_those_of_the_scale_ar
             bench.train(f"vectors={name}", "task.words=null", "vectors.size=3", f"vectors_root={bench.folder}")
     page = bench.conf / "scale" / "open.yaml"
     page.write_text(page.read_text().replace("/vectors: page", "/vectors: text"))
-    run = composing.validated(bench.compose("task.words=null"))
+    run = bench.validated("task.words=null")
     assert not run.trains_vectors
     assert "vectors" not in relevant(run)
 

@@ -83,7 +83,7 @@ def test_no_two_sentences_share_a_key(bilm, tmp_path):
     assert len(cache.shards.places) == len(alike)
 
 
-def test_sources_do_not_share_numbers(bilm, tmp_path):
+def test_sources_do_not_share_numbers(bilm, tmp_path, file):
     folders = {
         ActivationCache(bilm, tmp_path).folder,
         ActivationCache(layers_of(tmp_path, "zero"), tmp_path).folder,
@@ -93,7 +93,7 @@ def test_sources_do_not_share_numbers(bilm, tmp_path):
     }
     options = json.loads((tmp_path / "options.json").read_text())
     options["lstm"]["cell_clip"] = 1
-    (tmp_path / "options.json").write_text(json.dumps(options))
+    file(json.dumps(options), "options.json")
     folders.add(ActivationCache(layers_of(tmp_path), tmp_path).folder)
     assert len(folders) == 6
 

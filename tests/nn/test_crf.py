@@ -11,7 +11,7 @@ from torchcrf import CRF as Oracle
 from elmo_bench.nn import crf as crf_module
 from elmo_bench.nn.crf import CRF
 from elmo_bench.text.tags import Constraints, constraints, labels
-from tests.fakes import for_each
+from tests.fakes import for_each, masks
 
 BIOES = labels(["LOC", "PER"], "bioes")  # 9
 IOB2 = labels(["LOC", "PER"], "iob2")  # 5
@@ -19,8 +19,7 @@ IOB2 = labels(["LOC", "PER"], "iob2")  # 5
 
 def batch(lengths: list[int], n_tags: int, size: float = 2.0, dtype=torch.float64) -> tuple[Tensor, Tensor]:
     emissions = size * torch.randn(len(lengths), max(lengths), n_tags, dtype=dtype)
-    mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
-    return emissions.requires_grad_(), mask
+    return emissions.requires_grad_(), masks(*lengths)
 
 
 def paths(crf: CRF, emissions: Tensor, allowed: Constraints | None) -> dict[tuple[int, ...], Tensor]:

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from elmo_bench.nn.encoders import BiGRU, both_directions
+from tests.fakes import masks, with_gradients
 
 LENGTHS = (7, 1, 5, 7)
 
@@ -22,16 +23,14 @@ def plain(layer: BiGRU, x: Tensor, mask: Tensor) -> Tensor:
 def outcome(way, layer: BiGRU, x: Tensor, mask: Tensor) -> list[Tensor]:
     """The output, and the gradients of the input and the weights."""
     x = x.clone().requires_grad_()
-    output = way(x, mask)
-    weighted = output * torch.linspace(-1, 1, output.numel(), dtype=x.dtype).view_as(output)
-    return [output.detach(), *torch.autograd.grad(weighted.sum(), [x, *layer.parameters()])]
+    return with_gradients(way(x, mask), [x, *layer.parameters()])
 
 
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-12), (torch.float32, 1e-5)])
 def test_output_and_gradients_are_those_of_torch(dtype, tolerance):
     torch.manual_seed(0)
     layer = BiGRU(5, 6).to(dtype)
-    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
+    mask = masks(*LENGTHS)
     x = torch.randn(*mask.shape, 5, dtype=dtype)
     expected = outcome(lambda x, mask: plain(layer, x, mask), layer, x, mask)
     for way in (layer, lambda x, mask: both_directions(layer.forward_gru, layer.backward_gru, x, mask)):  # CPU and GPU

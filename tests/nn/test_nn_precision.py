@@ -17,7 +17,7 @@ from elmo_bench.nn.numerics import ScoreLinear, tf32
 from elmo_bench.nn.packing import ahead
 from elmo_bench.task import Tokens
 from tests.conftest import PATIENCE
-from tests.fakes import FakeBiLM, for_each
+from tests.fakes import FakeBiLM, for_each, masks
 
 BF16 = torch.bfloat16
 
@@ -76,7 +76,7 @@ def test_no_lstm_of_16_bits_is_asked_of_a_cpu():
         part.register_forward_pre_hook(
             lambda _, arguments: seen.append((arguments[0].dtype, torch.is_autocast_enabled("cpu")))
         )
-    x, mask = torch.randn(2, 5, 4, requires_grad=True), torch.arange(5) < torch.tensor([[5], [2]])
+    x, mask = torch.randn(2, 5, 4, requires_grad=True), masks(5, 2)
     with mixed():
         assert layer(x.to(BF16), mask).dtype == torch.float32
         found = layer(x, mask)

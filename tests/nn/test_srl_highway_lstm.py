@@ -11,13 +11,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from elmo_bench.nn import recurrent
 from elmo_bench.nn.encoders import GATES, AlternatingHighwayLSTM, HighwayLSTM
-from tests.fakes import for_each
+from tests.fakes import for_each, masks
 
 LENGTHS = [[3, 7, 1, 7, 4], [1], [5, 5], [1, 1, 1], [2, 9]]
 
 
 def batch(lengths: list[int], size: int, dtype=torch.float64, extra: int = 0) -> tuple[Tensor, Tensor]:
-    mask = torch.arange(max(lengths) + extra) < torch.tensor(lengths).unsqueeze(1)
+    mask = masks(*lengths, extra=extra)
     return torch.randn(*mask.shape, size, dtype=dtype), mask
 
 
@@ -144,8 +144,7 @@ def test_a_compiled_step_is_the_step(monkeypatch):
         torch.manual_seed(7)
         out = model(x, mask)
         found.append((out, *torch.autograd.grad(out.sum(), list(model.parameters()))))
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(*found, rtol=1e-5, atol=1e-5)
 
 
 def test_lengths_and_places_say_what_the_mask_says():

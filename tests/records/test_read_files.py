@@ -43,8 +43,8 @@ def test_a_list_counts_by_the_content_of_its_files(data):
     assert id_of(listed(data, "a", "b")) != first
 
 
-def test_one_file_counts_the_same_alone_in_a_list_and_packed(data, tmp_path):
-    (tmp_path / "p.conll.gz").write_bytes(gzip.compress((data / "a.conll").read_bytes()))
+def test_one_file_counts_the_same_alone_in_a_list_and_packed(data, tmp_path, file):
+    file(gzip.compress((data / "a.conll").read_bytes()), "p.conll.gz")
     assert id_of(data / "a.conll") == id_of(listed(data, "a")) == id_of(tmp_path / "p.conll.gz")
 
 

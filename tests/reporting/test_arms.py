@@ -18,8 +18,7 @@ from elmo_bench.reporting.gains import Outcome, by_scale
 from elmo_bench.reporting.report import answer
 from elmo_bench.running.launch import train
 from elmo_bench.system import places
-from tests.benchmarks.test_official_files import SPLITS
-from tests.fakes import put
+from tests.fakes import SPLITS, put
 from tests.records.test_records import fake
 from tests.reference_bilm import write_random
 
@@ -106,10 +105,7 @@ ELSEWHERE = "task.data.folder=/a/b data_root=/c vectors_root=/d cache_root=/e mo
         (["scale=paper", "vectors=glove.6B.50d", *ELSEWHERE], "+ELMo (input; glove.6B.50d vectors)"),
         (["scale=paper", "vectors=glove.6B.50d", "elmo.where=none"], "baseline (glove.6B.50d vectors)"),
         (["scale=paper", "vectors=page", "task.words.path=/x/mine.txt"], "+ELMo (input; mine.txt vectors)"),
-        (
-            "scale=open data_root=/c bilm=transformers bilm.path=/x/bert-tiny".split(),
-            "+ELMo (input; biLM bert-tiny)",
-        ),
+        ("scale=open data_root=/c bilm=transformers bilm.path=/x/bert-tiny".split(), "+ELMo (input; biLM bert-tiny)"),
     ],
 )
 def test_a_label_names_content_and_no_place_or_python_path(given, expected):

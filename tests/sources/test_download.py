@@ -13,7 +13,7 @@ from elmo_bench.sources.download import Patience, download
 from elmo_bench.sources.fetch import SourcePlaces, obtain
 from elmo_bench.sources.pages import Source
 from tests.fakes import cases, for_each, refuses
-from tests.faulty_server import serving
+from tests.faulty_server import Faulty, serving
 
 CONTENT = random.Random(1).randbytes(300_000)
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -27,7 +27,7 @@ def accept(path):
 
 @pytest.fixture(scope="module")
 def server():
-    with serving({"a.bin": CONTENT}) as faulty:
+    with serving(Faulty({"a.bin": CONTENT})) as faulty:
         yield faulty
 
 
@@ -96,15 +96,15 @@ def test_no_server_ends_in_one_line(tmp_path):
 
 @for_each("fault", "good norange refuse lie-once")
 @pytest.mark.parametrize("before", [CONTENT[:100_000], b"of another version", CONTENT, CONTENT + b"more"])
-def test_what_an_earlier_command_left_is_gone_on_with_or_thrown_away(server, fetch, tmp_path, fault, before):
+def test_what_an_earlier_command_left_is_gone_on_with_or_thrown_away(server, fetch, file, fault, before):
     server.asked.clear()
-    (tmp_path / "a.bin.part").write_bytes(before)
+    file(before, "a.bin.part")
     assert fetch(fault) == CONTENT
 
 
-def test_the_rest_alone_is_fetched_again(fetch, tmp_path):
+def test_the_rest_alone_is_fetched_again(fetch, file):
     received = []
-    (tmp_path / "a.bin.part").write_bytes(CONTENT[:-10])
+    file(CONTENT[:-10], "a.bin.part")
 
     def noted(path):
         received.append(path.stat().st_size)
@@ -122,12 +122,12 @@ def test_a_mirror_is_asked_first_and_the_public_address_where_it_fails(server, t
     assert capsys.readouterr().err.count("trying the public address") == 2
 
 
-def test_what_is_there_is_not_fetched_again_unless_it_is_damaged(server, tmp_path):
+def test_what_is_there_is_not_fetched_again_unless_it_is_damaged(server, tmp_path, file):
     source, places = Source(url=f"{server.address}/good/a.bin", sha256=DIGEST), SourcePlaces(tmp_path, patience=QUICK)
     server.asked.clear()
     obtain(source, places)
     obtain(source, places)
     assert server.asked.total() == 1
-    (tmp_path / "a.bin").write_bytes(CONTENT[:-1] + b"?")
+    file(CONTENT[:-1] + b"?", "a.bin")
     assert (obtain(source, places) / "a.bin").read_bytes() == CONTENT
     assert server.asked.total() == 2

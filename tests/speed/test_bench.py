@@ -135,10 +135,10 @@ def test_the_products_of_an_lstm_are_counted():
     assert counted.get_total_flops() == 2 * 8 * 20 * (3 + 5)
 
 
-def test_training_steps_are_measured(monkeypatch, tmp_path):
+def test_training_steps_are_measured(monkeypatch, tmp_path, file):
     monkeypatch.setattr(SHAPES, ((8, 16, 32),))
     sentences = ["Ida B-PER\nsang O\n", "the O\nold O\nferry O\nleft O\nOslo B-LOC\n"] * 3
-    (tmp_path / "a.txt").write_text("\n".join(sentences))
+    file("\n".join(sentences), "a.txt")
     files = [f"task.data.{split}={tmp_path / 'a.txt'}" for split in ("train", "dev", "test")]
     data = ["scale=open", f"data_root={tmp_path}", "task.batch.batch_size=4", *files]
     chosen = steps.choose("ner", data, "open", 2)

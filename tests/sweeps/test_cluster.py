@@ -54,7 +54,7 @@ def test_where_a_sweep_runs_is_no_override_of_its_runs():
         wanted(["+sweep=table2", "cluster.at_once=2"])
 
 
-def test_a_job_starts_a_python_that_imports_nothing_from_its_folder(tmp_path, monkeypatch):
+def test_a_job_starts_a_python_that_imports_nothing_from_its_folder(tmp_path, monkeypatch, file):
     """Slurm starts it in the folder in which the sweep is typed."""
     submitit, noted = pytest.importorskip("submitit"), {}
 
@@ -67,7 +67,7 @@ def test_a_job_starts_a_python_that_imports_nothing_from_its_folder(tmp_path, mo
     with refuses("Slurm does not accept the jobs"):
         cluster.submit([], tmp_path, found, found.run, "name")
     line = [*shlex.split(noted["slurm_python"]), "-u", "-m", "elmo_bench", "--version"]  # as submitit puts it together
-    (tmp_path / "random.py").write_text("raise SystemExit('imported from the current folder')")
+    file("raise SystemExit('imported from the current folder')", "random.py")
     done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout.startswith("elmo_bench ")
 

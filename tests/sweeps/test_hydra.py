@@ -41,9 +41,8 @@ def test_optuna_runs_its_trials_and_says_which_is_the_best(bench):
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
-def test_tab_completes_commands_pages_and_keys(tmp_path):
-    program = tmp_path / "elmo-bench"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -P -m elmo_bench "$@"\n')
+def test_tab_completes_commands_pages_and_keys(tmp_path, file):
+    program = file(f'#!/bin/sh\nexec {sys.executable} -P -m elmo_bench "$@"\n', "elmo-bench")
     program.chmod(0o755)
     asked = {"elmo-bench pre": {"predict", "prepare", "pretrain"}, "elmo-bench train task=s": {"task=snli", "task=srl"},
              "elmo-bench predict che": {"checkpoint="}, "elmo-bench train elmo.wh": {"elmo.where="}}  # fmt: skip

@@ -106,8 +106,8 @@ def test_a_read_only_disk_is_told_as_such(small_disk):
 
 
 @pytest.mark.parametrize("below", ["", "a", "a/b"])
-def test_a_file_where_a_folder_is_needed_is_named(tmp_path, below):
-    (tmp_path / "file").write_text("precious")
+def test_a_file_where_a_folder_is_needed_is_named(tmp_path, below, file):
+    file("precious", "file")
     for action in (
         lambda: write_text(tmp_path / "file" / below / "x", "new"),
         lambda: held(tmp_path / "file" / below, "waiting").__enter__(),

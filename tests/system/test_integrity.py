@@ -2,6 +2,7 @@
 
 import json
 import os
+from functools import partial
 
 import numpy as np
 import pytest
@@ -75,24 +76,17 @@ def test_what_others_may_write_is_told(tmp_path, monkeypatch, mode, told):
     assert (others(path) is None) == (mode == "0o755")
 
 
-def test_a_noted_file_that_others_could_have_written_is_made_again(tmp_path):
-    (path := tmp_path / "vectors.txt").write_text("a 1.0\n")
-    integrity.note(path)
-    for changed in (path, tmp_path / "vectors.txt.sha256"):
-        assert integrity.is_made_here(path)
-        changed.chmod(0o666)
-        assert not integrity.is_made_here(path)
-        assert integrity.is_as_noted(path)
-        changed.chmod(0o644)
-
-
-def test_bilms_that_others_could_have_written_are_made_again(tmp_path):
-    for name in (*card.FILES, card.CARD):
+def test_noted_files_and_bilms_that_others_could_have_written_are_made_again(tmp_path):
+    noted = tmp_path / "vectors.txt"
+    for name in (noted.name, *card.FILES, card.CARD):
         (tmp_path / name).write_text("text")
-    for name in (card.CARD, card.FILES[1]):
-        assert card.is_private(tmp_path)
+    integrity.note(noted)
+    for name in (noted.name, "vectors.txt.sha256", card.CARD, card.FILES[1]):
+        ours = partial(integrity.is_made_here, noted) if noted.name in name else partial(card.is_private, tmp_path)
+        assert ours()
         (tmp_path / name).chmod(0o666)
-        assert not card.is_private(tmp_path)
+        assert not ours()
+        assert integrity.is_as_noted(noted)
         (tmp_path / name).chmod(0o644)
 
 

@@ -108,8 +108,8 @@ def test_data_removes_no_folder_that_it_has_not_made(tmp_path, monkeypatch):
     assert not mine.parent.exists()
 
 
-def test_a_report_replaces_no_readme_of_somebody_else(tmp_path, monkeypatch):
-    (tmp_path / "README.md").write_text("# My data\n")
+def test_a_report_replaces_no_readme_of_somebody_else(tmp_path, monkeypatch, file):
+    file("# My data\n", "README.md")
     monkeypatch.setattr("sys.argv", ["elmo-bench report", f"results_root={tmp_path}"])
     with refuses("README.md: not written by `elmo-bench report`; move it away"):
         Report.parse(sys.argv[1:]).run()

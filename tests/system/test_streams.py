@@ -62,14 +62,14 @@ def test_the_report_is_written_whatever_stdout_is(recorded, encoding):
         assert r"\u" in out
 
 
-def test_files_do_not_take_the_number_of_a_closed_stream(tmp_path):
+def test_files_do_not_take_the_number_of_a_closed_stream(tmp_path, file):
     """What is printed past Python, or by a child, would go into the first file that is opened."""
 
     def act() -> None:
         os.closerange(0, 3)
         sys.stdin = sys.stdout = sys.stderr = None  # type: ignore[assignment]
         console.ready()
-        (tmp_path / "number").write_text(str(os.open(tmp_path, os.O_RDONLY)))
+        file(str(os.open(tmp_path, os.O_RDONLY)), "number")
         print("lost", file=sys.stderr)
         print(input())
 

@@ -40,16 +40,14 @@ LARGE = [
 
 
 @pytest.mark.parametrize("content, message", WRONG + LARGE, ids=range(len(WRONG + LARGE)))
-def test_what_is_no_readable_yaml_is_one_line(tmp_path, content, message):
-    path = tmp_path / "options.yaml"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+def test_what_is_no_readable_yaml_is_one_line(file, content, message):
+    path = file(content if isinstance(content, bytes) else content.encode(), "options.yaml")
     with refuses(f"{path}{message}"):
         yaml_text.read(path)
 
 
-def test_what_is_readable_is_read_as_omegaconf_reads_it(tmp_path):
-    path = tmp_path / "page.yaml"
-    path.write_text("a: &x {b: 1.5e3, c: '${d}'}\nd: 18446744073709551615\ne: {<<: *x, b: 2001-01-01}\n")
+def test_what_is_readable_is_read_as_omegaconf_reads_it(file):
+    path = file("a: &x {b: 1.5e3, c: '${d}'}\nd: 18446744073709551615\ne: {<<: *x, b: 2001-01-01}\n", "page.yaml")
     assert yaml_text.read(path) == OmegaConf.load(path)
     assert yaml_text.read(path).e.b == "2001-01-01"
     path.write_text("")
@@ -59,9 +57,8 @@ def test_what_is_readable_is_read_as_omegaconf_reads_it(tmp_path):
 
 
 @pytest.mark.parametrize("content", [BOMB, "a: [1\nb: }", "recipe: 3", "recipe: {options: [1]}"])
-def test_sizes_of_an_untrained_bilm_that_cannot_be_read(tmp_path, content):
-    like = tmp_path / "like.yaml"
-    like.write_text(content)
+def test_sizes_of_an_untrained_bilm_that_cannot_be_read(tmp_path, content, file):
+    like = file(content, "like.yaml")
     bilm = SimpleNamespace(options=str(tmp_path / "o.json"), weights=str(tmp_path / "w.hdf5"), like=str(like))
     with refuses(f"^{like}"):
         UntrainedBilm(bilm).recipe()  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from elmo_bench.system.storage import limits
 from elmo_bench.trained import opened
 from elmo_bench.trained.prediction import predict
 from tests.benchmarks.test_contract import SIZES, batch_of, load, model
-from tests.fakes import cases, refuses
+from tests.fakes import cases, jsonl, refuses
 
 pytestmark = pytest.mark.slow
 
@@ -97,7 +97,7 @@ def trained(tmp_path_factory):
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_file_of_the_data_set_is_predicted_written_and_scored_as_the_run_was(task, trained, tmp_path):
+def test_a_file_of_the_data_set_is_predicted_written_and_scored_as_the_run_was(task, trained, tmp_path, file):
     checkpoint, record, gold = trained(task)
     answers = str(tmp_path / "answers")
     assert predict(checkpoint, gold, answers, format="official") >= 3
@@ -107,7 +107,7 @@ def test_a_file_of_the_data_set_is_predicted_written_and_scored_as_the_run_was(t
     lines = Path(answers + ".jsonl").read_text().splitlines()
     assert all(isinstance(json.loads(line)["prediction"], dict) for line in lines)
     assert score(task, gold, answers + ".jsonl") == pytest.approx(record.metrics["test"])
-    (tmp_path / "bad_gold").write_bytes(b"\xff\n")
+    file(b"\xff\n", "bad_gold")
     with refuses("bad_gold"):  # a fault of the gold file is told as such
         score(task, str(tmp_path / "bad_gold"), answers + ".jsonl")
     Path(answers + ".jsonl").write_text(lines[0] + "\n[1]\n")
@@ -122,7 +122,7 @@ def test_answers_are_cut_from_raw_paragraphs_of_any_length(trained, tmp_path):
     asked, answers = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
 
     def answered(*rows):
-        asked.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        asked.write_text(jsonl(rows))
         assert predict(checkpoint, str(asked), str(answers), batch_size=4) == len(rows)
         return [json.loads(line) for line in answers.read_text().splitlines()]
 
@@ -148,29 +148,29 @@ def test_json_lines_of_snlis_release_are_its_own_file(trained, tmp_path):
     assert answers.read_text().strip() in ("entailment", "neutral", "contradiction")
 
 
-def test_rows_of_json_are_read_under_any_name_and_as_an_array(trained, tmp_path):
+def test_rows_of_json_are_read_under_any_name_and_as_an_array(trained, tmp_path, file):
     checkpoint, *_ = trained("ner")
     rows, out = [{"text": "Ida sang in Oslo."}, {"text": "Tom ran."}], tmp_path / "out.jsonl"
-    forms = {"lines": "".join(json.dumps(row) + "\n" for row in rows), "array": json.dumps(rows),
+    forms = {"lines": jsonl(rows), "array": json.dumps(rows),
              "indented": json.dumps(rows, indent=2), "one": json.dumps(rows[0])}  # fmt: skip
     for form, text in forms.items():
         for ending in ("json", "txt"):
-            (tmp_path / f"{form}.{ending}").write_text(text)
+            file(text, f"{form}.{ending}")
             count = 1 if form == "one" else 2
             assert predict(checkpoint, str(tmp_path / f"{form}.{ending}"), str(out)) == count
             assert [json.loads(line)["text"] for line in out.read_text().splitlines()] == [
                 row["text"] for row in rows[:count]
             ]
-    (tmp_path / "wrong.json").write_text('[{"text": "Ida"},\n {"txt": "Tom"}]')
+    file('[{"text": "Ida"},\n {"txt": "Tom"}]', "wrong.json")
     with refuses(r"wrong\.json: row 2: "):
         predict(checkpoint, str(tmp_path / "wrong.json"), str(out))
 
 
-def test_json_in_one_line_may_be_longer_than_a_line_of_text(trained, tmp_path, monkeypatch):
+def test_json_in_one_line_may_be_longer_than_a_line_of_text(trained, tmp_path, monkeypatch, file):
     monkeypatch.setattr(limits, "LINE", 1000)
     article = {"paragraphs": [{"context": "Ida sang. " * 200, "qas": [{"id": "q", "question": "Who?"}]}]}
     for task, content, count in (("squad", {"data": [article]}, 1), ("ner", [{"text": "Ida sang."}] * 100, 100)):
-        (tmp_path / "in.json").write_text(json.dumps(content))
+        file(json.dumps(content), "in.json")
         assert predict(trained(task)[0], str(tmp_path / "in.json"), str(tmp_path / "out.jsonl")) == count
 
 
@@ -202,11 +202,11 @@ def test_running_text_is_no_column_file(trained, tmp_path, file):
     coref | 1
 """)
 def test_plain_text_what_is_piped_and_what_is_typed_are_answered_alike(
-    task, rows, trained, tmp_path, capsys, monkeypatch
+    task, rows, trained, tmp_path, capsys, monkeypatch, file
 ):
     checkpoint, *_ = trained(task)
     text = "Ida sang in Oslo.\nTom ran.\n"
-    (tmp_path / "in.txt").write_text(text)
+    file(text, "in.txt")
 
     def printed(**given):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))

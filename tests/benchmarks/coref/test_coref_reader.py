@@ -80,7 +80,6 @@ def test_batches_hold_one_row_a_sentence_and_the_mentions_of_each_document(reade
     assert batch.labels["genres"].tolist() == [2, 1]
     mentions = [[0, 0, 4, 0], [0, 4, 0, 1], [0, 7, 0, 0], [0, 10, 0, 1], [1, 0, 0, 0]]
     assert sorted(batch.labels["mentions"].tolist()) == mentions
-    assert "mentions" not in made.collate([row, made.from_text(text="Ida sang")]).labels
     assert made.collate([other | {"clusters": []}]).labels["mentions"].shape == (0, 4)
 
 

@@ -170,10 +170,9 @@ def test_score_reads_four_columns_docstart_and_compressed_files(tmp_path, file):
     "a O\nb X-PER\n\nc O\n"    | 2 | no known scheme
     "a\nb\n\nc\n"              | 1 | column
 """)
-def test_columns_of_tags_that_do_not_fit_are_named_with_their_line(tmp_path, predicted, line, words):
-    gold = tmp_path / "gold"
-    gold.write_text("a O\nb B-PER\n\nc O\n")
-    (tmp_path / "predicted").write_text(predicted)
+def test_columns_of_tags_that_do_not_fit_are_named_with_their_line(tmp_path, predicted, line, words, file):
+    gold = file("a O\nb B-PER\n\nc O\n", "gold")
+    file(predicted, "predicted")
     with refuses(words, f"predicted:{line}: "):
         score(gold, tmp_path / "predicted")
 

@@ -83,15 +83,6 @@ def test_a_type_that_train_lacks_is_kept_in_the_row_and_o_in_the_loss(data):
     assert reader.collate([row]).labels["tags"].tolist() == [[0]]
 
 
-def test_a_row_of_raw_text_has_no_gold(data):
-    """What its words and their places are, test_official_files.py says of all tasks."""
-    reader = NerReader(data())
-    reader.load()
-    row = reader.from_text(tokens=["Ida", "Bell"], id=7)
-    assert row == {"tokens": ["Ida", "Bell"]}
-    assert reader.collate([row]).labels == {}
-
-
 def test_tags_of_no_scheme_are_named_with_their_line(data):
     with refuses("train:2: .*no known scheme"):
         NerReader(data("Ida\tB-PER\nBell\tX-PER\n")).load()

@@ -1,14 +1,13 @@
 """The SNLI reader: TSV, JSON lines, the hub, one tokenizer, and faults by file and line."""
 
 import gzip
-import json
 
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
 from tasks.snli.pairs import LABELS, labels, read_pairs
 from tasks.snli.reader import SnliReader, tokenize
-from tests.fakes import at, cases, refuses, splits_in
+from tests.fakes import at, cases, jsonl, refuses, splits_in
 
 PAIRS = [
     ("entailment", "A stoker's cat isn't in the well-lit room.", "An animal is elsewhere."),
@@ -22,9 +21,9 @@ def tsv(pairs=PAIRS) -> str:
     return "".join("\t".join(row) + "\n" for row in [("gold_label", "sentence1", "sentence2"), *pairs])
 
 
-def jsonl(pairs=PAIRS) -> str:
+def release(pairs=PAIRS) -> str:
     names = ("gold_label", "sentence1", "sentence2")
-    return "".join(json.dumps({"pairID": "1", **dict(zip(names, row, strict=True))}) + "\n" for row in pairs)
+    return jsonl({"pairID": "1", **dict(zip(names, row, strict=True))} for row in pairs)
 
 
 @pytest.fixture
@@ -43,7 +42,7 @@ def test_tsv_json_lines_and_the_hub_give_the_same_rows(data, on_hub, capsys):
     assert [row["label"] for row in rows] == ["entailment", "contradiction", "neutral"]
     assert rows[0]["premise"] == "A stoker 's cat is n't in the well-lit room .".split()
     assert capsys.readouterr().err.count("left out 1 pairs without a gold label") == 3
-    assert SnliReader(data(jsonl() + "\n", jsonl(), jsonl(), ".jsonl")).load()["train"].to_list() == rows
+    assert SnliReader(data(release() + "\n", release(), release(), ".jsonl")).load()["train"].to_list() == rows
     assert SnliReader(data(tsv() + "\n")).load()["train"].to_list() == rows  # an empty line is skipped
 
     features = Features(premise=Value("string"), hypothesis=Value("string"), label=ClassLabel(names=list(LABELS)))
@@ -56,10 +55,10 @@ def test_tsv_json_lines_and_the_hub_give_the_same_rows(data, on_hub, capsys):
     assert SnliReader({"hub": "owner/name", "folder": None}).load()["train"].to_list() == rows
 
 
-def test_other_columns_in_any_order_crlf_and_compression(data, tmp_path):
+def test_other_columns_in_any_order_crlf_and_compression(data, file):
     place = data()
     text = "pairID\tsentence2\tsentence1\tgold_label\tlabel1\r\n7\tIt rains.\tWet.\tneutral\tneutral\r\n"
-    (tmp_path / "train.tsv.gz").write_bytes(gzip.compress(text.encode()))
+    file(gzip.compress(text.encode()), "train.tsv.gz")
     rows = SnliReader({**place, "train": "train.tsv.gz"}).load()["train"].to_list()
     assert rows == [{"premise": ["Wet", "."], "hypothesis": ["It", "rains", "."], "label": "neutral"}]
 
@@ -141,7 +140,7 @@ def test_malformed_tsv_is_named_with_its_line(data, train, line, words):
 """)
 def test_broken_json_lines_are_named_with_their_line(data, line, words):
     with refuses(words, "/train.jsonl:5: "):
-        SnliReader(data(jsonl() + line + "\n", jsonl(), jsonl(), ".jsonl")).load()
+        SnliReader(data(release() + line + "\n", release(), release(), ".jsonl")).load()
 
 
 @cases("""

@@ -133,10 +133,9 @@ def test_brackets_inside_brackets_as_the_scorer_takes_them():
         (lambda text: text.replace("(A2*)", "(A2*"), 6, "never closed"),
     ],
 )
-def test_files_of_roles_that_do_not_fit_are_named_with_their_line(tmp_path, change, line, message):
+def test_files_of_roles_that_do_not_fit_are_named_with_their_line(tmp_path, change, line, message, file):
     gold = write(tmp_path / "gold.conll", GOLD, [])
-    predicted = tmp_path / "predicted.conll"
-    predicted.write_text(change(gold.read_text()))
+    predicted = file(change(gold.read_text()), "predicted.conll")
     with refuses(message, at(predicted, line)):
         score(gold, predicted)
 

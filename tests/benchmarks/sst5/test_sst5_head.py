@@ -34,9 +34,8 @@ def head(elmo: bool = True, classifier=RELU, output_elmo: str = "encoded", **dro
 
 def test_biattention_is_what_its_equations_say():
     torch.manual_seed(3)
-    mask = torch.arange(4) < torch.tensor([4, 2]).unsqueeze(1)
     h = torch.randn(2, 4, 3)
-    attended = biattend(h, mask)
+    attended = biattend(h, masks(4, 2))
     for b, n in enumerate((4, 2)):
         for t in range(n):
             weights = torch.softmax(torch.stack([h[b, t] @ h[b, s] for s in range(n)]), 0)
