@@ -19,7 +19,7 @@ from omegaconf import OmegaConf
 from elmo_bench.commands.compare import Publish
 from elmo_bench.configuration import pages
 from elmo_bench.configuration.schema import WandbConfig
-from elmo_bench.metrics.examples import Items
+from elmo_bench.metrics.items import Items
 from elmo_bench.records import items, publishing, store, wandb_runs
 from elmo_bench.records.record import Record
 from elmo_bench.system import places
