@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elmo_bench.metrics.examples import Items
+from elmo_bench.metrics.items import Items
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.tokens import Tokens
 from elmo_bench.text.vocabulary import Vocabulary
@@ -47,6 +47,13 @@ class Batch(NamedTuple):
     rows: list[Row]
     texts: dict[str, Tokens]  # by the names in reader.fields
     labels: dict[str, Tensor]  # gold labels for the loss (absent for raw text), and other features of the input
+
+    @property
+    def size(self) -> str:
+        """In words: "8 rows, 57 tokens (64 with padding)"."""
+        tokens = sum(sum(text.lengths) for text in self.texts.values())
+        padded = sum(text.words.numel() for text in self.texts.values())
+        return f"{len(self.rows)} rows, {tokens} tokens ({padded} with padding)"
 
     def each(self, change: Callable[[Tensor], Tensor]) -> Batch:
         """A copy with every tensor changed; the rows, many plain Python objects, stay the same."""

@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from omegaconf import DictConfig, base, grammar_parser
 
 from elmo_bench.bilm import frozen
 from elmo_bench.configuration import composing
+from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.nn.kernels import library
 from elmo_bench.system import children, places
 from elmo_bench.system.machine import cores
@@ -88,12 +89,9 @@ def stored_activations() -> Path:
 
 
 @pytest.fixture
-def one_thread() -> Iterator[None]:
+def one_thread(set_threads) -> None:
     """Sums in one order, so that two runs can be equal bit for bit."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+    set_threads(1)
 
 
 @pytest.fixture
@@ -141,6 +139,11 @@ def file(tmp_path) -> Callable[..., Path]:
     return write
 
 
+def last_of(chosen: Sequence[str]) -> list[str]:
+    """Of two values for a key, the last."""
+    return list({argument.partition("=")[0]: argument for argument in chosen}.values())
+
+
 class Bench:
     """The toy task, its data, a stand-in for the biLM, and a place for results, all in one temporary folder."""
 
@@ -166,7 +169,7 @@ class Bench:
         ]  # fmt: skip
         if "bilm=none" in changes:
             chosen = [argument for argument in chosen if not argument.startswith("bilm.")]
-        return list({argument.partition("=")[0]: argument for argument in chosen}.values())
+        return last_of(chosen)
 
     def shared(self, *changes: str) -> list[str]:
         """The same without task and scale, which a sweep is asked for."""
@@ -174,6 +177,9 @@ class Bench:
 
     def compose(self, *changes: str) -> DictConfig:
         return composing.compose(self.overrides(*changes))
+
+    def validated(self, *changes: str) -> RunConfig:
+        return composing.validated(self.compose(*changes))
 
     def train(self, *changes: str):
         from elmo_bench.running.launch import train
@@ -208,7 +214,10 @@ class Bench:
 
 def clean_environment() -> dict[str, str]:
     """Without what would change a command's behaviour."""
-    dropped = "HYDRA_FULL_ERROR DATA_ROOT VECTORS_ROOT ELMO_BENCH_CACHE WANDB_API_KEY WANDB_SERVICE STOP".split()
+    dropped = """
+        HYDRA_FULL_ERROR DATA_ROOT VECTORS_ROOT ELMO_BENCH_CACHE WANDB_API_KEY WANDB_SERVICE STOP
+        MAKEFLAGS MAKELEVEL MFLAGS MAKEOVERRIDES
+    """.split()
     return {key: value for key, value in os.environ.items() if key not in dropped}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
+from typing import Any
 
 
 class Faulty(ThreadingHTTPServer):
@@ -20,6 +21,10 @@ class Faulty(ThreadingHTTPServer):
     @property
     def address(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
+
+    def shutdown(self) -> None:
+        self.released.set()
+        super().shutdown()
 
     def handle_error(self, request, client_address) -> None:
         """Clients that go away are part of the play."""
@@ -91,14 +96,11 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(files: dict[str, bytes]) -> Iterator[Faulty]:
-    """Runs the server on a free port of this machine."""
-    server = Faulty(files)
-    thread = Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
+def serving(server: Any) -> Iterator[Any]:
+    """Runs a server in a thread of this process."""
+    Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
         yield server
     finally:
-        server.released.set()
         server.shutdown()
         server.server_close()

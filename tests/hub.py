@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+
+from tests.faulty_server import serving
 
 SHA = "0" * 40  # of its only commit
 
@@ -62,7 +63,5 @@ class Hub(BaseHTTPRequestHandler):
 def hub() -> Iterator[tuple[dict[str, bytes], str]]:
     """The files of its repository user/ner, and its address; the token "known" may write."""
     files: dict[str, bytes] = {}
-    with ThreadingHTTPServer(("127.0.0.1", 0), type("OneHub", (Hub,), {"files": files})) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), type("OneHub", (Hub,), {"files": files}))) as server:
         yield files, f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()

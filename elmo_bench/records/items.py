@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elmo_bench.metrics.examples import Items, smallest
+from elmo_bench.metrics.items import Items, smallest
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import write_bytes
 from elmo_bench.system.storage.integrity import damage
+
+if TYPE_CHECKING:
+    from elmo_bench.task import Metric, Prediction, Row
 
 FORMAT = 1
 SPLITS = ("dev", "test")
@@ -100,6 +105,25 @@ def check(
     for split, recorded in metrics.items():
         if apart := difference(from_totals(items[split].totals()), recorded):
             raise ValueError(f"{split}: the examples give {apart}")
+
+
+def rehearse_metric(make: Callable[[], Metric], predictions: Sequence[Prediction], rows: Sequence[Row]) -> None:
+    """Compares a metric with its own examples before training.
+
+    An untrained model may have no correct answer. So the metric is also tried with the values in the rows, such as gold
+    answers; values that it does not accept are skipped.
+    """
+    alike = [key for key, value in rows[0].items() if type(value) is type(predictions[0])]
+    for answers in (predictions, *([row.get(key) for row in rows] for key in alike)):
+        metric = make()
+        try:
+            with warnings.catch_warnings(action="ignore"):  # about values that are no answers
+                metric.update(answers, rows)
+                apart = difference(metric.from_totals(metric.items().totals()), metric.compute())
+        except Exception:  # in a task's own code: no answer, or too few answers to score
+            continue
+        if apart:
+            raise UserError(f"task.metric: the items of {type(metric).__name__} give {apart}, as its compute() has it")
 
 
 def collect(folder: Path, test: Items | None) -> dict[str, Items]:

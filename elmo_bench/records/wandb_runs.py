@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elmo_bench.configuration.schema import WandbConfig
-from elmo_bench.metrics.examples import Items
+from elmo_bench.metrics.items import Items
 from elmo_bench.records.frame import table_of
 from elmo_bench.records.record import Record, Started, label
 from elmo_bench.records.store import dumps

@@ -20,7 +20,7 @@ from hydra.utils import get_class
 from scipy import special  # scipy.stats takes a millisecond for a value
 
 from elmo_bench.configuration import pages
-from elmo_bench.metrics.examples import UNITS, Items
+from elmo_bench.metrics.items import UNITS, Items
 from elmo_bench.records import items
 from elmo_bench.records.record import Record
 from elmo_bench.system import code

@@ -22,8 +22,7 @@ from elmo_bench.running import unfinished
 from elmo_bench.running.build import device_of
 from elmo_bench.running.callbacks import AtomicCheckpoints, KeepBest, averaging, quiet
 from elmo_bench.running.data import Data
-from elmo_bench.running.faults import SMALLER
-from elmo_bench.running.module import BenchModule
+from elmo_bench.running.module import SMALLER, BenchModule
 from elmo_bench.running.ranks import ALONE, Environment, Rank
 from elmo_bench.running.tracking import lightnings
 from elmo_bench.system.errors import UserError, explained

@@ -20,15 +20,18 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from elmo_bench.embedding.representation import Model, Representation
-from elmo_bench.metrics.examples import Items
+from elmo_bench.metrics.items import Items
 from elmo_bench.nn.numerics import Fault, Watch, all_finite, clip, gradient_norm
-from elmo_bench.running.faults import LOWER, Size, rehearse_metric
+from elmo_bench.records.items import rehearse_metric
 from elmo_bench.running.ranks import gathered
 from elmo_bench.system import code
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.task import Batch, Head, Metric, Prediction
 from elmo_bench.text.vocabulary import Vocabulary
+
+LOWER = "lower task.optimizer.lr or task.clip.value"  # for numbers that are not finite
+SMALLER = "lower task.batch.batch_size, or bound the tokens of a batch by task.batch.token_budget"  # for lack of memory
 
 
 class BenchModule(Model, pl.LightningModule):
@@ -54,7 +57,7 @@ class BenchModule(Model, pl.LightningModule):
         tested: the metrics of the last pass over the test set.
         dev_items, test_items: the per-example results of the last pass over each split, in the order of its rows.
         test_predictions: a JSON value for each row of the test set, in the same order.
-        size: of the current batch.
+        size: of the current batch, in words.
     """
 
     def __init__(
@@ -88,7 +91,7 @@ class BenchModule(Model, pl.LightningModule):
         self._dev: dict[str, float] = {}
         self._losses: list[Tensor] = []
         self._watch = Watch()
-        self.size: Size | None = None
+        self.size = "no batch yet"
 
     @property
     def leaves_unused(self) -> bool:
@@ -114,7 +117,7 @@ class BenchModule(Model, pl.LightningModule):
     def training_step(self, batch: Batch, index: int) -> Tensor:
         loss = self(batch).loss
         self._losses.append(loss.detach())
-        self._tokens += sum(len(s) for tokens in batch.texts.values() for s in tokens.sentences)
+        self._tokens += sum(sum(text.lengths) for text in batch.texts.values())
         if self.trainer.world_size == 1:  # a rank must not stop alone; gradients are averaged over all ranks
             self._stop_at(self._watch.add(index + 1, "loss", loss))
         elmo = self.representation.elmo
@@ -143,14 +146,14 @@ class BenchModule(Model, pl.LightningModule):
 
     def doing(self) -> str:
         """The current work and the size of its batch, for messages."""
-        return f"{'training on' if self.training else 'scoring'} {self.size or 'no batch yet'}"
+        return f"{'training on' if self.training else 'scoring'} {self.size}"
 
     def predict_step(self, batch: Batch, index: int = 0) -> list[Prediction]:
         return self.head.decode(self(batch), batch)
 
     def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
         """Moves the tensors; a GPU copies pinned tensors while it computes."""
-        self.size = Size.of(batch)
+        self.size = batch.size
         return batch.each(lambda part: part.to(device, non_blocking=True))
 
     # The official metric over a whole split.

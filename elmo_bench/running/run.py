@@ -16,7 +16,7 @@ from elmo_bench.configuration import schema
 from elmo_bench.configuration.schema import Plain, RunConfig
 from elmo_bench.embedding.tables import located
 from elmo_bench.embedding.vectors import WordsUsed, look_up
-from elmo_bench.metrics.examples import Items
+from elmo_bench.metrics.items import Items
 from elmo_bench.records import items, store
 from elmo_bench.records.record import Record
 from elmo_bench.running import ranks, unfinished
@@ -24,9 +24,8 @@ from elmo_bench.running.blocks import check_blocks, rehearse
 from elmo_bench.running.build import build, layers_source
 from elmo_bench.running.callbacks import KeepBest
 from elmo_bench.running.data import Data, load, passes, stored_layers
-from elmo_bench.running.faults import SMALLER
 from elmo_bench.running.fit import check_machine, fit, interruptible, make_trainer, set_up
-from elmo_bench.running.module import BenchModule
+from elmo_bench.running.module import SMALLER, BenchModule
 from elmo_bench.running.ranks import Rank
 from elmo_bench.running.record import Description, make_record
 from elmo_bench.running.tracking import Tracking, check_watched, instantiated, tracking

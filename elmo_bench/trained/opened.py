@@ -166,13 +166,12 @@ class Trained:
     def _answers(self, model: Model, rows: Sequence[Any]) -> list[Answer]:
         import torch
 
-        from elmo_bench.running.faults import Size
         from elmo_bench.system.console import tracked
         from elmo_bench.system.errors import explained
         from elmo_bench.text.batching import BucketSampler
         from elmo_bench.text.tokens import lengths
 
-        bounds, trainer, size = self.cfg.task.batch, self.cfg.trainer, None
+        bounds, trainer = self.cfg.task.batch, self.cfg.trainer
         sampler = BucketSampler(
             lengths(rows, self.reader.fields), bounds.batch_size, token_budget=bounds.token_budget, shuffle=False
         )
@@ -185,8 +184,7 @@ class Trained:
         with evaluating(model), torch.inference_mode(), _rounding(trainer, device.type):
             for batch in bar:
                 collated = self.reader.collate([rows[index] for index in batch])
-                size = Size.of(collated)
-                with explained(lambda size=size: f"predicting {size}", "lower batch_size"):
+                with explained(lambda collated=collated: f"predicting {collated.size}", "lower batch_size"):
                     found |= zip(batch, answer(model, collated.each(lambda part: part.to(device))), strict=True)
         return [found[index] for index in range(len(rows))]
 

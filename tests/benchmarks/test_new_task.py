@@ -92,7 +92,7 @@ def test_it_is_trained_reported_and_scored(project):
     assert json.loads(done.stdout)["f1"] == 100
 
 
-def test_it_is_trained_and_scored_from_a_folder_outside_the_project(tmp_path):
+def test_it_is_trained_and_scored_from_a_folder_outside_the_project(tmp_path, file):
     """The folder is named by the flag, and when predictions are made, by the variable."""
     put(tmp_path, FILES)
     runpy.run_path(str(tmp_path / HERE / "reader.py"))["write_example"](tmp_path / "data")
@@ -103,7 +103,7 @@ def test_it_is_trained_and_scored_from_a_folder_outside_the_project(tmp_path):
     assert run.returncode == 0, run.stderr
     (path,) = tmp_path.glob("results/runs/open/chunking/*.json")
     gold = f"{tmp_path}/data/chunking/test.txt"
-    (tmp_path / "in.jsonl").write_text('{"tokens": ["The", "barn", "left"]}\n')
+    file('{"tokens": ["The", "barn", "left"]}\n', "in.jsonl")
     checkpoint = tmp_path / "results" / store.read(path).checkpoint
     for environment, command in (
         (clean_environment(), ["score", *folder, "task=chunking", f"gold={gold}", f"predictions={gold}"]),

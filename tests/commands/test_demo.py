@@ -1,7 +1,5 @@
 """The page on which trained heads are tried: what it shows, and that it answers over HTTP."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -99,11 +99,6 @@ def renamed() -> str:
     return CONLL.replace("(a/b)", "(d)").replace("(c)", "(e)")
 
 
-def jsonl(rows: list[dict]) -> str:
-    """JSON lines."""
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
 def matrix() -> bytes:
     """NUMBERS as a .npy file."""
     file = io.BytesIO()

@@ -44,6 +44,7 @@ from tests import tiny_bilm
 from tests.drill import documents as docs
 from tests.drill.mutations import PACKERS, mutated
 from tests.drill.trial import FAULT, ONE_LINE, RESULT, Answer, Area, of_error
+from tests.fakes import jsonl
 
 READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "ner": lambda data: NerReader(data | {"comment": "# "}, min_count=1),
@@ -278,7 +279,7 @@ KINDS: dict[str, Kind] = {
     "score snli": _labels("snli"),
     "score sst5": _labels("sst5"),
     "score squad": _pairs("squad", json.dumps(docs.SQUAD), json.dumps(docs.ANSWERS)),
-    **{f"predict {task}": Kind({"in.jsonl": docs.jsonl(rows)}, ("in.jsonl",), partial(rows_of_text, task))
+    **{f"predict {task}": Kind({"in.jsonl": jsonl(rows)}, ("in.jsonl",), partial(rows_of_text, task))
        for task, rows in docs.PREDICT.items()},
     "predict squad.json": Kind({"in.json": json.dumps(docs.SQUAD)}, ("in.json",), rows_of_file),
     "vectors": Kind({"vectors.txt": docs.VECTORS}, ("vectors.txt",), table),

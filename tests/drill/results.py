@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from elmo_bench.reporting import report
 from elmo_bench.trained import heads
 from elmo_bench.trained.prediction import predict
 from tests.drill import scene
+from tests.fakes import jsonl
 from tests.running.test_train import result
 
 SENTENCES = [["ba", "de"], ["gi"], "ko lu ba far".split(), ["de", "de", "lu"]]
@@ -128,7 +128,7 @@ def predicted(place: Path) -> Any:
     """Predictions of the run's best epoch."""
     scene.opened(place)
     (checkpoint,) = (place / "results" / "work").rglob("best.ckpt")
-    (place / "in.jsonl").write_text("".join(json.dumps({"tokens": tokens}) + "\n" for tokens in SENTENCES))
+    (place / "in.jsonl").write_text(jsonl({"tokens": tokens} for tokens in SENTENCES))
     predict(str(checkpoint), str(place / "in.jsonl"), str(place / "out.jsonl"), task="toy")
     return (place / "out.jsonl").read_bytes()
 

@@ -4,7 +4,6 @@ import gzip
 import json
 import lzma
 import random
-import zipfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from elmo_bench.system.storage.hashing import content_sha256
 from elmo_bench.text.vocabulary import Vocabulary
 from elmo_bench.trained.prediction import predict
 from tests.damage import flipped
+from tests.drill.documents import zipped
 from tests.fakes import cases, for_each, refuses
 
 pytestmark = pytest.mark.slow
@@ -131,8 +131,7 @@ def download(path: Path) -> None:
     if path.suffix == ".npy":
         np.save(path, np.ones((200, 2), dtype=np.float32))
     elif path.suffix == ".zip":
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("v.txt", LINES)
+        path.write_bytes(zipped({"v.txt": LINES}))
     else:
         path.write_bytes({".gz": gzip.compress, ".xz": lzma.compress}[path.suffix](LINES))
 
@@ -275,7 +274,7 @@ def test_a_run_with_two_sets_has_them_side_by_side(bench, built):
 
 
 def identity(bench, *changes):
-    return Identity(composing.validated(bench.compose("arm=baseline", f"vectors_root={bench.folder}", *changes)))
+    return Identity(bench.validated("arm=baseline", f"vectors_root={bench.folder}", *changes))
 
 
 def test_a_run_is_known_by_the_content_of_its_tables_and_by_their_rules(bench, tmp_path):
@@ -294,7 +293,7 @@ def test_a_run_is_known_by_the_content_of_its_tables_and_by_their_rules(bench, t
 
 
 def test_random_vectors_are_trained_and_the_same_run_as_a_page_without_a_file(bench):
-    shown = composing.validated(bench.compose("vectors=random", "+task.words.trainable=false"))
+    shown = bench.validated("vectors=random", "+task.words.trainable=false")
     assert shown.task.words["trainable"] is True
     page = ["+task.words.trainable=true"]
     assert identity(bench, "vectors=random", *page).run == identity(bench, *page).run
@@ -303,7 +302,7 @@ def test_random_vectors_are_trained_and_the_same_run_as_a_page_without_a_file(be
 def test_a_set_that_is_not_here_is_named_with_its_source_licence_and_key(bench):
     told = f"{bench.folder}/turian.50d.txt", "no such file", "https://", "licence: none", "vectors_root=FOLDER"
     with refuses(*told):
-        check_files(composing.validated(bench.compose(*TURIAN, f"vectors_root={bench.folder}")))
+        check_files(bench.validated(*TURIAN, f"vectors_root={bench.folder}"))
 
 
 def test_a_table_without_a_word_of_the_data_is_an_error_that_says_what_to_do(bench):
@@ -325,7 +324,7 @@ def test_a_table_without_a_word_of_the_data_is_an_error_that_says_what_to_do(ben
 """)
 def test_vectors_that_cannot_be_meant_are_refused(bench, changes, message):
     with pytest.raises((UserError, HydraException), match=message):
-        check_files(composing.validated(bench.compose(*changes)))
+        check_files(bench.validated(*changes))
 
 
 def test_vectors_for_a_model_without_words_are_refused_and_those_of_the_scale_are_not_used(bench):
@@ -334,7 +333,7 @@ def test_vectors_for_a_model_without_words_are_refused_and_those_of_the_scale_ar
             bench.train(f"vectors={name}", "task.words=null", "vectors.size=3", f"vectors_root={bench.folder}")
     page = bench.conf / "scale" / "open.yaml"
     page.write_text(page.read_text().replace("/vectors: page", "/vectors: text"))
-    run = composing.validated(bench.compose("task.words=null"))
+    run = bench.validated("task.words=null")
     assert not run.trains_vectors
     assert "vectors" not in relevant(run)
 

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import torch
 
+from elmo_bench.reporting.section import pipes
 from elmo_bench.speed.measuring import device_name
 from elmo_bench.system import children, machine, places
 from elmo_bench.system.storage import json_text
@@ -181,5 +182,5 @@ def markdown(found: Figures) -> str:
     failures = "".join(
         f"\n`{name}`: {message}\n" for part in done.values() for name, message in part.get("failures", {}).items()
     )
-    sections = [table.markdown() for table in tables.of_device(done)]
+    sections = [f"{table.title}\n\n{pipes(table.header, table.rows)}\n" for table in tables.of_device(done)]
     return "\n".join([about, f"| part | outcome |\n| --- | --- |\n{listed}{failures}", *sections])

@@ -1,9 +1,10 @@
 """The figures of a device as tables of Markdown."""
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
+from elmo_bench.reporting.section import Section
 from tests.gpu import steps
 
 Parts = Mapping[str, Mapping[str, Any]]  # of a device, by their names
@@ -31,37 +32,26 @@ TABLES = json.loads("""{
 }""")
 
 
-class Table(NamedTuple):
-    """Cells of text."""
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-    def markdown(self) -> str:
-        """The title, then the cells."""
-        lines = [self.columns, ["---:" if number else "---" for number in range(len(self.columns))], *self.rows]
-        return f"{self.title}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def of_device(parts: Parts) -> list[Table]:
+def of_device(parts: Parts) -> list[Section]:
     """One table for each kind of part that was measured."""
     made = [_roof(parts), *(_table(parts, kind) for kind in TABLES), _table1(parts)]
     return [table for table in made if table.rows]
 
 
-def _roof(parts: Parts) -> Table:
+def _roof(parts: Parts) -> Section:
     found = [part for part in parts.values() if "roof" in part]
     rows = [
         [precision, f"{max(part['roof'][precision] for part in found) / 1e12:,.2f}"]
         for precision in (found[0]["roof"] if found else ())
     ]
-    return Table(f"Best rates of this device ({found[0]['device'] if found else ''})", ("product", "TFLOP/s"), rows)
+    title = f"Best rates of this device ({found[0]['device'] if found else ''})"
+    return Section(title, "", ("product", "TFLOP/s"), rows)
 
 
-def _table(parts: Parts, kind: str) -> Table:
+def _table(parts: Parts, kind: str) -> Section:
     title, columns = TABLES[kind]
-    return Table(title, [*columns], [[text.format(**row) for text in columns.values()] for row in _rows(parts, kind)])
+    rows = [[text.format(**row) for text in columns.values()] for row in _rows(parts, kind)]
+    return Section(title, "", [*columns], rows)
 
 
 def _rows(parts: Parts, kind: str) -> list[dict[str, Any]]:
@@ -74,8 +64,8 @@ def _rows(parts: Parts, kind: str) -> list[dict[str, Any]]:
     ]
 
 
-def _table1(parts: Parts) -> Table:
+def _table1(parts: Parts) -> Section:
     found = _rows(parts, "steps")
     tasks = list(dict.fromkeys(row["task"] for row in found))
     rows = [[precision, f"{hours:,.1f}"] for precision, hours in steps.table1(found).items() if tasks]
-    return Table(f"Table 1, all arms and seeds, at most: {', '.join(tasks)}", ("precision", "device hours"), rows)
+    return Section(f"Table 1, all arms and seeds, at most: {', '.join(tasks)}", "", ("precision", "device hours"), rows)

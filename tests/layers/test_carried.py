@@ -17,7 +17,7 @@ from elmo_bench.system import console
 from elmo_bench.text.tokens import sentences
 from elmo_bench.trained.prediction import predict
 from tests import toy
-from tests.fakes import cases, refuses
+from tests.fakes import cases, jsonl, refuses
 from tests.reference_bilm import ReferenceBiLM, near, write_random
 
 pytestmark = pytest.mark.slow
@@ -155,7 +155,7 @@ def broken_off(step):
 def test_predictions_are_those_of_the_run_where_the_text_is_the_same(bench, files):
     record = bench.train(*bilm(files), "bilm.state=carry", "task.fit.epochs=1")
     rows = toy.read(bench.data / "toy" / "test.txt")
-    (bench.folder / "in.jsonl").write_text("".join(json.dumps({"tokens": row["tokens"]}) + "\n" for row in rows))
+    (bench.folder / "in.jsonl").write_text(jsonl({"tokens": row["tokens"]} for row in rows))
     output = bench.folder / "out.jsonl"
     predict(str(bench.results / record.checkpoint), str(bench.folder / "in.jsonl"), str(output), task="toy")
     metric = toy.ToyMetric()

@@ -10,7 +10,7 @@ from elmo_bench.nn import recurrent
 from elmo_bench.nn.kernels import library
 from elmo_bench.nn.recurrent import COUPLED, GRU, HIGHWAY, PROJECTED, CellKind, recurrence
 from tests.conftest import needs_compiler
-from tests.fakes import for_each
+from tests.fakes import for_each, with_gradients
 
 CELLS = [GRU, HIGHWAY, COUPLED, PROJECTED]
 SIZES = [5, 5, 3, 1]  # sentences of each step
@@ -38,10 +38,9 @@ def outcome(cell: CellKind, leaves: list[Tensor], more: dict[str, Any]) -> list[
     """Outputs, cells of the projected one, and the gradients of everything."""
     base, weight, h, c = leaves
     out, cells = recurrence(cell, base, weight, SIZES, h, c, **more)
-    weights = torch.linspace(-1, 1, out.numel(), dtype=out.dtype).view_as(out)
     used = [*leaves, *(x for x in more.values() if isinstance(x, Tensor) and x.requires_grad)]
-    found = torch.autograd.grad((out * weights).sum(), used, allow_unused=True)
-    return [out.detach(), *([cells] if cell is PROJECTED else []), *(x for x in found if x is not None and x.any())]
+    out, *found = with_gradients(out, used, allow_unused=True)
+    return [out, *([cells] if cell is PROJECTED else []), *(x for x in found if x is not None and x.any())]
 
 
 @needs_compiler

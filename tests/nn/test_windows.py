@@ -11,7 +11,7 @@ from elmo_bench.nn import windows
 from elmo_bench.nn.kernels import library
 from elmo_bench.nn.windows import largest
 from tests.conftest import needs_compiler
-from tests.fakes import for_each
+from tests.fakes import for_each, with_gradients
 
 WIDTHS = [(1, 3), (2, 70), (5, 20)]  # with numbers of filters
 
@@ -19,12 +19,8 @@ WIDTHS = [(1, 3), (2, 70), (5, 20)]  # with numbers of filters
 def outcome(convolutions: nn.ModuleList, x: Tensor, count: Tensor) -> list[Tensor]:
     """Largest values of windows from the second on, and all gradients."""
     leaf = x.clone().requires_grad_()
-    return with_gradients(largest(leaf, convolutions, [(1, count)] * len(convolutions)), leaf, convolutions)
-
-
-def with_gradients(found: Tensor, leaf: Tensor, convolutions: nn.ModuleList) -> list[Tensor]:
-    weights = torch.linspace(-1, 1, found.numel()).view_as(found)
-    return [found.detach(), *torch.autograd.grad((found * weights).sum(), [leaf, *convolutions.parameters()])]
+    found = largest(leaf, convolutions, [(1, count)] * len(convolutions))
+    return with_gradients(found, [leaf, *convolutions.parameters()])
 
 
 def plain(convolutions: Any, x: Tensor, count: Tensor) -> list[Tensor]:
@@ -34,7 +30,7 @@ def plain(convolutions: Any, x: Tensor, count: Tensor) -> list[Tensor]:
     for word, number in zip(leaf, count.tolist(), strict=True):
         parts = [each(word[None, 1 : number + each.kernel_size[0]].mT)[0].amax(1) for each in convolutions]
         rows.append(torch.cat(parts))
-    return with_gradients(torch.stack(rows), leaf, convolutions)
+    return with_gradients(torch.stack(rows), [leaf, *convolutions.parameters()])
 
 
 def given(size: int) -> tuple[nn.ModuleList, Tensor, Tensor]:

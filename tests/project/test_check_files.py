@@ -28,9 +28,8 @@ pytestmark = pytest.mark.slow
     other/results/runs/abc-1.items.npz    | 10       | .npz files are data
     results/runs/open/ner/items.jsonl     | 10       | .jsonl files are data
 """)
-def test_data_and_large_files_cannot_be_committed(tmp_path, name, size, fault):
-    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / name).write_bytes(b"\0" * size)
+def test_data_and_large_files_cannot_be_committed(tmp_path, name, size, fault, file):
+    file(b"\0" * size, name)
     assert fault in checked(tmp_path, name, passes=not fault)
 
 

@@ -1,7 +1,6 @@
 """The rules of the layout: who may import whom, and that make and the pins say what is there."""
 
 import ast
-import os
 import re
 import shutil
 import subprocess
@@ -25,7 +24,7 @@ from docs.generate import pictures
 from elmo_bench.configuration.composing import compose
 from elmo_bench.configuration.pages import scales
 from elmo_bench.system.places import CONF
-from tests.conftest import PATIENCE
+from tests.conftest import PATIENCE, clean_environment
 from tests.fakes import cases, for_each
 
 pytestmark = pytest.mark.slow
@@ -153,8 +152,7 @@ def test_tasks_import_the_contract_and_what_lies_below_the_models():
 def make(*arguments: str) -> subprocess.CompletedProcess[str]:
     """`make` with this interpreter in the place of .venv, which is neither made nor renewed."""
     command = ["make", "-o", ".venv/ready", f"RUN={sys.executable}", *arguments]
-    inherited = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES")}
-    return subprocess.run(command, cwd=ROOT, env=inherited, capture_output=True, text=True, timeout=PATIENCE)
+    return subprocess.run(command, cwd=ROOT, env=clean_environment(), capture_output=True, text=True, timeout=PATIENCE)
 
 
 def targets() -> set[str]:

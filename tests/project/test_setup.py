@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import PATIENCE
+from tests.conftest import PATIENCE, clean_environment
 from tests.fakes import cases, for_each
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,9 +54,9 @@ def make_checkout(tmp_path: Path) -> Path:
 def start(folder: Path, target: str = "setup", user: int | None = None, **environment: str) -> subprocess.Popen:
     if ON_CLUSTER and "TORCH=" not in target:  # where a build must be named
         target += " TORCH=cuda"
-    inherited = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES")}
+    environment = clean_environment() | environment
     return subprocess.Popen(
-        ["make", *target.split(), f"PYTHON={folder.parent / 'python'}"], cwd=folder, env=inherited | environment,
+        ["make", *target.split(), f"PYTHON={folder.parent / 'python'}"], cwd=folder, env=environment,
         text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, user=user,
     )  # fmt: skip
 

@@ -25,11 +25,11 @@ pytestmark = pytest.mark.slow
 
 
 def run_id(bench, *changes):
-    return Identity(composing.validated(bench.compose(*changes))).run
+    return Identity(bench.validated(*changes)).run
 
 
 def arm_and_variant(bench, *changes):
-    run = composing.validated(bench.compose(*changes))
+    run = bench.validated(*changes)
     return run.arm, run.variant
 
 
@@ -89,8 +89,7 @@ def test_what_lies_at_the_places_is_part_of_a_run(bench):
 
 def test_a_group_is_a_run_less_its_seed(bench):
     one, two, other = (
-        Identity(composing.validated(bench.compose(*c)))
-        for c in (("seed=1",), ("seed=2",), ("seed=2", "elmo.gamma=false"))
+        Identity(bench.validated(*c)) for c in (("seed=1",), ("seed=2",), ("seed=2", "elmo.gamma=false"))
     )
     assert one.group == two.group != other.group
     assert one.run != two.run
@@ -105,7 +104,7 @@ BLOCKS = (
 @pytest.mark.parametrize("place", BLOCKS)
 def test_a_new_key_with_a_default_changes_no_identity(bench, place):
     """Adds a field to a typed block, as a later version of the code would."""
-    block = operator.attrgetter(place)(composing.validated(bench.compose()))
+    block = operator.attrgetter(place)(bench.validated())
     later = create_model("Later", __base__=type(block), later=(int, 7)).model_construct(**dict(block), later=7)
     assert later.identifying() == block.identifying()
     assert later.model_copy(update={"later": 8}).identifying() == block.identifying() | {"later": 8}

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from elmo_bench.metrics.examples import Items, smallest
-from elmo_bench.metrics.items import F1Metric
+from elmo_bench.metrics.items import F1Metric, Items, smallest
 from elmo_bench.records import items, store
 from elmo_bench.reporting import gains, intervals, score_tables
 from elmo_bench.reporting.findings import OPEN, verdict

@@ -13,7 +13,6 @@ import pytest
 import torch
 from hydra.utils import instantiate
 
-from elmo_bench.configuration import composing
 from elmo_bench.records import items, store
 from elmo_bench.running import ranks
 from elmo_bench.running.build import build
@@ -36,7 +35,7 @@ def test_an_update_has_the_mean_gradient_of_the_ranks_batches(bench, accelerator
     record = bench.train(*TWO, *plain, *limits, f"trainer.accelerator={accelerator}")
     saved = torch.load(bench.results / record.checkpoint, "cpu", weights_only=True)["state_dict"]
 
-    run = composing.validated(bench.compose(*TWO, *plain))
+    run = bench.validated(*TWO, *plain)
     torch.manual_seed(run.seed)
     reader = instantiate(run.task.reader)
     rows = reader.load()["train"]

@@ -130,10 +130,7 @@ def test_all_devices_stop_where_one_has_no_number(bench, monkeypatch):
 def test_memory_that_runs_out_is_one_line(error):
     assert ran_out(error)
     assert "out of memory" in str(console.explain(error))
-    with (
-        refuses("out of memory while reading 5 rows; read fewer"),
-        explained(lambda: "reading 5 rows", "read fewer"),
-    ):
+    with refuses("out of memory while reading 5 rows; read fewer"), explained(lambda: "reading 5 rows", "read fewer"):
         raise error
     assert not ran_out(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
 
@@ -272,7 +269,7 @@ def test_a_checkpoint_of_another_shape_is_not_resumed_from(bench, stopped, key, 
 def test_what_no_run_makes_in_its_work_folder_is_told_before_training(bench, monkeypatch, make, name, changes):
     """A pipe would be waited for, and a folder would be in the way after an epoch, or at the end."""
     monkeypatch.setattr("elmo_bench.running.run.run_once", lambda *_: pytest.fail("it was trained"))
-    folder = store.work(bench.results, "open", "toy", Identity(composing.validated(bench.compose(*INDEFINITE))).run)
+    folder = store.work(bench.results, "open", "toy", Identity(bench.validated(*INDEFINITE)).run)
     folder.mkdir(parents=True)
     make(folder / name)
     with refuses(f"{name}: (expected a regular file|neither a file nor a folder of a run)"):

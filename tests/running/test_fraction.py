@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import pytest
 
-from elmo_bench.configuration import composing
 from elmo_bench.running.data import passes
 from elmo_bench.system.errors import UserError
 from elmo_bench.text.part import WHOLE, Part
@@ -85,7 +84,7 @@ def test_the_smallest_fraction_is_enough_and_a_smaller_one_is_not(trial):
 """)
 def test_an_epoch_passes_over_a_small_part_several_times(bench, fraction, batches, least, expected):
     """Of 4 epochs: until there are `least` updates, or those of all the data."""
-    run = composing.validated(bench.compose(f"fraction={fraction}", f"task.fit.least_updates={least}"))
+    run = bench.validated(f"fraction={fraction}", f"task.fit.least_updates={least}")
     assert passes(run, batches) == expected
 
 

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from elmo_bench.bilm.pretraining.parallel import choose_device
-from elmo_bench.configuration import composing
 from elmo_bench.configuration.schema import TrainerConfig
 from elmo_bench.running import build, fit, ranks, run
 from elmo_bench.running.module import BenchModule
@@ -110,7 +109,7 @@ def test_a_ranks_own_gpu_is_chosen_before_anything_is_opened(bench, monkeypatch)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "set_device", done.append)
     monkeypatch.setattr(run, "layers_source", lambda *_: done.append("opened") or 1 / 0)
-    config = composing.validated(bench.compose("trainer.accelerator=auto", "trainer.devices=2"))
+    config = bench.validated("trainer.accelerator=auto", "trainer.devices=2")
     with pytest.raises(ZeroDivisionError):
         run.follow(config, bench.folder, Rank(1, 2, 1))
     assert done == [1, "opened"]

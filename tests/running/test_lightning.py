@@ -8,7 +8,7 @@ import pytorch_lightning as pl
 import torch
 from hydra.errors import HydraException
 
-from elmo_bench.configuration import composing, schema
+from elmo_bench.configuration import schema
 from elmo_bench.configuration.schema import ANSWERS, LIGHTNING, PRECISIONS, TrainerConfig
 from elmo_bench.records import store
 from elmo_bench.records.settings import Identity
@@ -33,7 +33,7 @@ class Watching(pl.Callback):
 
 
 def typed(bench, *changes: str) -> schema.RunConfig:
-    return composing.validated(bench.compose(*INDEFINITE, *changes))
+    return bench.validated(*INDEFINITE, *changes)
 
 
 def test_every_argument_of_lightnings_trainer_is_passed_on_or_answered():
@@ -129,12 +129,12 @@ def test_an_experiment_is_what_its_file_chooses_and_sets(bench):
     keys = "task: {fit: {epochs: 1}}\nelmo: {layers: last}\nseed: 4\n"
     (bench.conf / "experiment" / "mine.yaml").write_text(GLOBAL + chosen + keys)
     typed = ("callbacks=[early_stopping,lr_monitor]", "task.fit.epochs=1", "elmo.layers=last", "seed=4")
-    one, other = (composing.validated(bench.compose(*each)) for each in (("experiment=mine",), typed))
+    one, other = (bench.validated(*each) for each in (("experiment=mine",), typed))
     assert Identity(one).run == Identity(other).run
     assert one.variant == other.variant == {
         "callbacks": "early_stopping", "elmo.layers": "last", "task.fit.epochs": 1
     }  # fmt: skip
-    assert composing.validated(bench.compose("experiment=mine", "elmo.layers=1")).variant["elmo.layers"] == 1
+    assert bench.validated("experiment=mine", "elmo.layers=1").variant["elmo.layers"] == 1
 
 
 def test_a_run_of_few_batches_is_in_no_report(bench, capsys):

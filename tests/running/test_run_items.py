@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from elmo_bench.metrics.accuracy import Accuracy
-from elmo_bench.metrics.examples import Items, smallest
+from elmo_bench.metrics.items import Items, smallest
 from elmo_bench.records import items as run_items
 from elmo_bench.records import store
 from elmo_bench.records.items import DEV, PREDICTIONS

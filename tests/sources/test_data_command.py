@@ -21,7 +21,7 @@ from elmo_bench.system import places
 from elmo_bench.system.storage.hashing import sha256
 from tests.drill.documents import zipped
 from tests.fakes import cases, for_each, refuses
-from tests.faulty_server import serving
+from tests.faulty_server import Faulty, serving
 
 TEXT = b"a tree\n"
 COMMIT = "c" * 40
@@ -125,7 +125,7 @@ def test_a_data_folder_from_before_the_split_gets_one_line_with_the_command(tmp_
 
 @pytest.mark.slow
 def test_a_mirror_with_an_archive_is_enough(run, tmp_path):
-    with serving({f"bank-{COMMIT}.tar.gz": tar_gz({"a.txt": TEXT})}) as server:
+    with serving(Faulty({f"bank-{COMMIT}.tar.gz": tar_gz({"a.txt": TEXT})})) as server:
         assert "bank: made" in run(f"mirror={server.address}/cut-once")
 
 

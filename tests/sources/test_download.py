@@ -13,7 +13,7 @@ from elmo_bench.sources.download import Patience, download
 from elmo_bench.sources.fetch import SourcePlaces, obtain
 from elmo_bench.sources.pages import Source
 from tests.fakes import cases, for_each, refuses
-from tests.faulty_server import serving
+from tests.faulty_server import Faulty, serving
 
 CONTENT = random.Random(1).randbytes(300_000)
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -27,7 +27,7 @@ def accept(path):
 
 @pytest.fixture(scope="module")
 def server():
-    with serving({"a.bin": CONTENT}) as faulty:
+    with serving(Faulty({"a.bin": CONTENT})) as faulty:
         yield faulty
 
 

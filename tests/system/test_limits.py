@@ -5,7 +5,6 @@ import json
 import os
 import socket
 import time
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -85,14 +84,12 @@ def test_what_is_no_regular_file_is_never_opened(irregular, opener):
 TRAIN = "task=ner scale=open arm=baseline vectors=random trainer=cpu".split()
 
 
-def test_a_run_whose_data_are_a_pipe_ends_at_once(call, tmp_path, file):
+def test_a_run_whose_data_are_a_pipe_ends_at_once(refused, tmp_path, file):
     os.mkfifo(tmp_path / "pipe")
     file(documents.NER, "dev.iob2")
     data = [f"task.data.{split}={tmp_path / 'dev.iob2'}" for split in ("dev", "test")]
     places = [f"data_root={tmp_path}", f"results_root={tmp_path}/results", f"cache_root={tmp_path}/cache"]
-    status, _, said = call(Train, *TRAIN, *data, *places, f"task.data.train={tmp_path / 'pipe'}")
-    assert (status, said.count("\n")) == (2, 1)
-    assert "regular file" in said
+    assert "regular file" in refused(Train, *TRAIN, *data, *places, f"task.data.train={tmp_path / 'pipe'}")
 
 
 # Sizes.
@@ -101,11 +98,8 @@ def test_a_run_whose_data_are_a_pipe_ends_at_once(call, tmp_path, file):
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zip"])
 def test_a_line_has_a_bound_however_small_it_is_packed(tmp_path, suffix):
     path, content = tmp_path / f"x.txt{suffix}", b"a line\n" + b"\0" * (limits.LINE + 1)
-    if suffix == ".zip":
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("x.txt", content)
-    else:
-        path.write_bytes(PACKERS.get(suffix, bytes)(content))
+    packed = documents.zipped({"x.txt": content}) if suffix == ".zip" else PACKERS.get(suffix, bytes)(content)
+    path.write_bytes(packed)
     with refuses(r"16 MiB|200 times"):
         read(VectorFiles(path), {"b"}, 1) if suffix == ".zip" else lines_of(path)
 
@@ -227,14 +221,11 @@ def test_odd_names_in_a_list_of_files(tmp_path, name, file):
         list(read_documents(find_files(tmp_path / "all.list")))
 
 
-def test_an_archive_that_is_locked_is_an_error(tmp_path):
-    path = tmp_path / "v.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("v.txt", "a 1 2\n")
-    content = bytearray(path.read_bytes())
+def test_an_archive_that_is_locked_is_an_error(file):
+    content = bytearray(documents.zipped({"v.txt": b"a 1 2\n"}))
     for place in (content.find(b"PK\x03\x04") + 6, content.find(b"PK\x01\x02") + 8):
         content[place] |= 1  # "encrypted"
-    path.write_bytes(content)
+    path = file(bytes(content), "v.zip")
     for opener in (lambda path: read(VectorFiles(path), {"a"}, 2), hashing.content_sha256):
         with refuses("cannot be read"):
             opener(path)

@@ -1,9 +1,5 @@
 """Padding, batches of similar length, and word vectors from files."""
 
-import gzip
-import lzma
-import zipfile
-
 import pytest
 import torch
 
@@ -11,6 +7,7 @@ from elmo_bench.embedding.tables import VectorFiles
 from elmo_bench.embedding.vectors import Lookup, find, word_embedding
 from elmo_bench.text.batching import BucketSampler, pad_tokens
 from elmo_bench.text.vocabulary import Vocabulary
+from tests.drill.documents import zipped
 from tests.fakes import at, cases, for_each, refuses
 
 LENGTHS = [1 + (i * i) % 37 for i in range(203)]
@@ -88,15 +85,10 @@ def test_random_vectors():
 
 
 @for_each("form", "plain gz xz zip header")
-def test_vectors_of_the_vocabulary_the_first_of_a_word(tmp_path, form):
-    path = tmp_path / f"vectors.3d.txt{'' if form in ('plain', 'header') else '.' + form}"
-    if form == "zip":
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("v.2d.txt", "the 1 2\n")
-            archive.writestr("v.3d.txt", VECTORS)
-    else:
-        compress = {"gz": gzip.compress, "xz": lzma.compress}.get(form, bytes)
-        path.write_bytes(compress((("5 3\n" if form == "header" else "") + VECTORS).encode()))
+def test_vectors_of_the_vocabulary_the_first_of_a_word(file, form):
+    packed = zipped({"v.2d.txt": b"the 1 2\n", "v.3d.txt": VECTORS.encode()})
+    content = packed if form == "zip" else ("5 3\n" if form == "header" else "") + VECTORS
+    path = file(content, "vectors.3d.txt" + f".{form}" * (form not in ("plain", "header")))
     found = find(VectorFiles(path), WORDS.items, 3, Lookup())
     assert {word: vector.tolist() for word, vector in found.items()} == {"the": [0.5, 1, -2], "sings": [1, 2, 3]}
 
@@ -121,11 +113,8 @@ def test_faults_in_vector_files(file, content, line, words):
         find(VectorFiles(path), WORDS.items, 3, Lookup())
 
 
-def test_archives_that_do_not_say_which_file(tmp_path):
-    path = tmp_path / "vectors.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("one.txt", VECTORS)
-        archive.writestr("two.txt", VECTORS)
+def test_archives_that_do_not_say_which_file(file):
+    path = file(zipped(dict.fromkeys(("one.txt", "two.txt"), VECTORS.encode())), "vectors.zip")
     with refuses(r"one\.txt, two\.txt"):
         find(VectorFiles(path), WORDS.items, 3, Lookup())
     path.write_bytes(b"no archive")

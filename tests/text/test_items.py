@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from elmo_bench.metrics.accuracy import Accuracy
-from elmo_bench.metrics.examples import Items, smallest
-from elmo_bench.metrics.items import Tally
+from elmo_bench.metrics.items import Items, Tally, smallest
 from tasks.coref.metric import CorefMetric
 from tasks.ner.metric import NerMetric
 from tasks.snli.metric import SnliMetric

@@ -19,7 +19,7 @@ from tasks.snli.reader import SnliReader
 from tasks.squad.reader import SquadReader
 from tasks.srl.reader import SrlReader
 from tasks.sst5.reader import Sst5Reader
-from tests.fakes import cases, for_each, refuses
+from tests.fakes import all_splits, cases, for_each, refuses
 
 ROWS = [{"tokens": "Ida sang in Oslo".split(), "ner_tags": "B-PER O O B-LOC".split()},
         {"tokens": ["Rain"], "ner_tags": ["O"]}]  # fmt: skip
@@ -38,13 +38,13 @@ def test_columns_may_have_other_names(tmp_path):
 def test_a_file_that_is_no_table_is_one_line_that_names_it(tmp_path, file):
     file(b"PAR1 and nothing else", "all.parquet")
     with refuses("all.parquet: cannot be read as parquet"):
-        NerReader(dict.fromkeys(("train", "dev", "test"), str(tmp_path / "all.parquet"))).load()
+        NerReader(all_splits(tmp_path / "all.parquet")).load()
     data = lines(tmp_path, *ROWS) | {"dev": str(tmp_path / "dev.iob2")}
     with refuses("all splits must be tables"):
         NerReader(data).load()
     file(json.dumps({"tokens": ["a", "b"], "tags": ["O"]}) + "\n", "uneven.jsonl")
     with refuses("uneven.jsonl: row 0: 2 tokens and 1 tags"):
-        NerReader(dict.fromkeys(("train", "dev", "test"), str(tmp_path / "uneven.jsonl"))).load()
+        NerReader(all_splits(tmp_path / "uneven.jsonl")).load()
 
 
 PAIR = {"premise": "A dog ran.", "hypothesis": "It ran.", "label": "neutral"}
@@ -56,7 +56,7 @@ def lines(folder, *rows: Any, ending: str = "jsonl") -> dict[str, str]:
     """Rows of JSON, or lines as they are, as all splits."""
     path = folder / f"all.{ending}"
     path.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
-    return dict.fromkeys(("train", "dev", "test"), str(path))
+    return all_splits(path)
 
 
 GOOD = {
@@ -159,22 +159,19 @@ def test_a_split_that_is_not_named(tmp_path):
 
 
 @cases(r"""
-    ending | text
-    jsonl | ""
-    jsonl | "\n"
-    csv   | ""
-    csv   | "tokens,tags\n"
+    ending  | text
+    jsonl   | ""
+    jsonl   | "\n"
+    csv     | ""
+    csv     | "tokens,tags\n"
+    parquet | ""
 """)
 def test_a_table_without_rows(file, ending, text):
     path = file(text, f"all.{ending}")
+    if ending == "parquet":
+        Dataset.from_dict({"tokens": []}, Features(tokens=Value("string"))).to_parquet(str(path))
     with refuses(rf"all\.{ending}: the table has no rows"):
-        NerReader(dict.fromkeys(("train", "dev", "test"), str(path))).load()
-
-
-def test_a_parquet_file_without_rows(tmp_path):
-    Dataset.from_dict({"tokens": []}, Features(tokens=Value("string"))).to_parquet(str(tmp_path / "all.parquet"))
-    with refuses(r"all\.parquet: the table has no rows"):
-        NerReader(dict.fromkeys(("train", "dev", "test"), str(tmp_path / "all.parquet"))).load()
+        NerReader(all_splits(path)).load()
 
 
 def test_the_split_at_fault_is_named_with_its_own_columns(tmp_path, file):

@@ -15,7 +15,7 @@ from elmo_bench.system.storage import limits
 from elmo_bench.trained import opened
 from elmo_bench.trained.prediction import predict
 from tests.benchmarks.test_contract import SIZES, batch_of, load, model
-from tests.fakes import cases, refuses
+from tests.fakes import cases, jsonl, refuses
 
 pytestmark = pytest.mark.slow
 
@@ -122,7 +122,7 @@ def test_answers_are_cut_from_raw_paragraphs_of_any_length(trained, tmp_path):
     asked, answers = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
 
     def answered(*rows):
-        asked.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        asked.write_text(jsonl(rows))
         assert predict(checkpoint, str(asked), str(answers), batch_size=4) == len(rows)
         return [json.loads(line) for line in answers.read_text().splitlines()]
 
@@ -151,7 +151,7 @@ def test_json_lines_of_snlis_release_are_its_own_file(trained, tmp_path):
 def test_rows_of_json_are_read_under_any_name_and_as_an_array(trained, tmp_path, file):
     checkpoint, *_ = trained("ner")
     rows, out = [{"text": "Ida sang in Oslo."}, {"text": "Tom ran."}], tmp_path / "out.jsonl"
-    forms = {"lines": "".join(json.dumps(row) + "\n" for row in rows), "array": json.dumps(rows),
+    forms = {"lines": jsonl(rows), "array": json.dumps(rows),
              "indented": json.dumps(rows, indent=2), "one": json.dumps(rows[0])}  # fmt: skip
     for form, text in forms.items():
         for ending in ("json", "txt"):

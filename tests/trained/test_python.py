@@ -5,8 +5,6 @@ import importlib
 import json
 import os
 import random
-import subprocess
-import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -20,8 +18,8 @@ import torch
 import elmo_bench
 from elmo_bench.commands.use import Predict
 from elmo_bench.system import places
-from tests.conftest import PATIENCE, clean_environment
-from tests.fakes import cases, refuses
+from tests.commands.test_commands import python
+from tests.fakes import cases, jsonl, refuses
 
 pytestmark = pytest.mark.slow
 
@@ -29,19 +27,11 @@ HEAVY = {"torch", "pytorch_lightning", "datasets", "pandas", "sklearn", "wandb",
 ROWS = [{"text": "Ida Berg sang in Oslo ."}, {"tokens": ["Rain"]}, {"text": " ".join(["Oslo is large ."] * 100)}]
 
 
-def python(code: str, **changes: str) -> str:
-    """What a new process prints."""
-    command = [sys.executable, "-P", "-c", f"import sys\n{code}"]
-    done = subprocess.run(
-        command, cwd=places.ROOT, env=clean_environment() | changes, capture_output=True, text=True, timeout=PATIENCE
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def loaded(code: str) -> set[str]:
     """Which of these a new process has imported in the end."""
-    return set(python(f"{code}\nprint(*(sys.modules.keys() & {HEAVY!r}))").split())
+    done = python("-P", "-c", f"import sys\n{code}\nprint(*(sys.modules.keys() & {HEAVY!r}))")
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
 
 
 def test_the_names_are_there_and_importing_them_costs_no_torch():
@@ -90,7 +80,7 @@ def test_a_head_answers_as_the_command_does_and_its_model_is_a_plain_module(tmp_
     assert trained.predict(text) == trained.predict([text]) == trained.predict([{"text": text}])
     assert trained.predict({"text": text}) == trained.predict(text)
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    source.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    source.write_text(jsonl(ROWS))
     assert call(Predict, "task=ner", f"input={source}", f"output={output}")[0] == 0
     assert list(map(json.loads, output.read_text().splitlines())) == answers
     status, _, err = call(Predict, "task=ner", f"input={output}", f"output={tmp_path}/again.jsonl")

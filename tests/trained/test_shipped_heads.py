@@ -1,6 +1,5 @@
 """Heads that come with the project: what `export_head` writes, and `predict task=NAME` reads."""
 
-import json
 import shutil
 import sys
 
@@ -19,7 +18,7 @@ from elmo_bench.system.storage.json_text import read_sealed
 from elmo_bench.trained import heads as shipped
 from elmo_bench.trained.heads import load
 from elmo_bench.trained.prediction import predict
-from tests.fakes import cases, for_each, refuses
+from tests.fakes import cases, for_each, jsonl, refuses
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +32,7 @@ class Shelf:
         self.models, self.folder = folder, folder / "heads" / "toy"
         self.record, self.checkpoint = record, folder / "results" / record.checkpoint
         self.input = folder / "in.jsonl"
-        self.input.write_text("".join(json.dumps({"tokens": words}) + "\n" for words in SENTENCES))
+        self.input.write_text(jsonl({"tokens": words} for words in SENTENCES))
         self.output = folder / "out.jsonl"
 
     def export(self):

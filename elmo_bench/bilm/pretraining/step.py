@@ -67,7 +67,9 @@ class Batcher:
 
     def make(self, chunks: tuple[Chunk, Chunk], update: int) -> UpdateInput:
         """The batch of one update, determined by the chunks and the update's number."""
-        drawn = self._draw(update)
+        generator = np.random.default_rng((self.seed, update))
+        one = Negatives.draw(self.negatives, self.vocabulary, generator)
+        drawn = [one, Negatives.draw(self.negatives, self.vocabulary, generator) if self.each else one]  # by direction
         ids = torch.cat([*(chunk.targets for chunk in chunks), *(sample.ids for sample in drawn)]).unique()
         rows, samples = len(chunks[0].inputs), []
         for chunk, sample in zip(chunks, drawn, strict=True):
@@ -76,12 +78,6 @@ class Batcher:
             places, negatives = torch.searchsorted(ids, targets), torch.searchsorted(ids, sample.ids)
             samples.append(Sample(places, negatives, expected, sample.log_expected))
         return UpdateInput(self.types.distinct(*(chunk.inputs[self.share] for chunk in chunks)), ids, samples)
-
-    def _draw(self, update: int) -> list[Negatives]:
-        """A sample for each direction, or the same sample twice."""
-        generator = np.random.default_rng((self.seed, update))
-        one = Negatives.draw(self.negatives, self.vocabulary, generator)
-        return [one, Negatives.draw(self.negatives, self.vocabulary, generator) if self.each else one]
 
 
 class Dropout:

@@ -10,7 +10,7 @@ from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.tags import encode, follows, labels, spans
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.srl.head import SrlHead, SrlScores, brackets
-from tests.fakes import masks
+from tests.fakes import embedded
 
 ROLES = {"labels": Vocabulary(labels(["ARG0", "V"], "iob2"), special=False)}  # O B-ARG0 I-ARG0 B-V I-V
 ROWS = [
@@ -21,14 +21,14 @@ ROWS = [
 LENGTHS = [4, 4, 1, 2]  # a line a predicate, one for none
 
 
-def small(elmo: int = 0, **sizes) -> SrlHead:
-    return SrlHead(6, elmo, ROLES, **({"flag": 3, "hidden": 5, "layers": 3, "dropout": 0.2} | sizes))
+def small(**sizes) -> SrlHead:
+    return SrlHead(6, 0, ROLES, **({"flag": 3, "hidden": 5, "layers": 3, "dropout": 0.2} | sizes))
 
 
-def batch(elmo: int = 0, gold: Tensor | None = None) -> tuple[dict[str, Embedded], Batch]:
+def batch(gold: Tensor | None = None) -> tuple[dict[str, Embedded], Batch]:
     flags = torch.tensor([[0, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0], [0, 1, 0, 0]])
-    text = Embedded(torch.randn(4, 4, 6), torch.randn(4, 4, elmo) if elmo else None, masks(*LENGTHS))
-    return {"tokens": text}, Batch(ROWS, {}, {"predicates": flags} | ({} if gold is None else {"tags": gold}))
+    labels = {"predicates": flags} | ({} if gold is None else {"tags": gold})
+    return {"tokens": embedded(*LENGTHS)}, Batch(ROWS, {}, labels)
 
 
 def test_the_loss_is_that_of_the_words_of_a_sentence_averaged():

@@ -25,6 +25,7 @@ from elmo_bench.running.launch import train
 from elmo_bench.tuning import TunedBilm
 from elmo_bench.tuning.table import interval
 from elmo_bench.tuning.tuned import read as text_of
+from tests.conftest import last_of
 from tests.fakes import answer, content, for_each, one_line, refuses, table
 from tests.reference_bilm import write_random
 
@@ -64,12 +65,11 @@ def whole(bench, official) -> Path:
 def overrides(bench, parent: Path, *changes: str) -> list[str]:
     """For the toy task; of two values for a key, the last counts."""
     source = f"bilm.tuning.source.options={parent}/options.json", f"bilm.tuning.source.weights={parent}/weights.hdf5"
-    chosen = [
+    return last_of([
         "task=toy", "scale=open", "bilm.parent=custom", *source, f"bilm.tuning.folder={bench.folder}/tuned",
         *SMALL, f"data_root={bench.data}",
         f"results_root={bench.results}", f"cache_root={bench.folder}/cache", *changes,
-    ]  # fmt: skip
-    return list({argument.partition("=")[0]: argument for argument in chosen}.values())
+    ])  # fmt: skip
 
 
 def made(bench, parent: Path, *changes: str) -> Path:
