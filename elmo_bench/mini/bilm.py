@@ -1,6 +1,6 @@
 """The biLM of the mini scale: the one that comes with the project, or else trained on the generated text.
 
-`models/mini` saves the first result 20 minutes, and gives every machine the same vectors.
+`models/mini` saves the first result 10 minutes, and gives every machine the same vectors.
 """
 
 from __future__ import annotations
