@@ -5,8 +5,6 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: matrices this small are slower on several threads
 os.environ.pop("MAKEFLAGS", None)  # of `make test ARGS=...`: a make that a test calls would take over ARGS
 
-import gzip
-import lzma
 import re
 import shutil
 import signal
@@ -130,11 +128,7 @@ def file(tmp_path) -> Callable[..., Path]:
     """Writes a file and returns its path; text is packed where the name says so."""
 
     def write(content: str | bytes, name: str = "file.conll") -> Path:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pack = {".gz": gzip.compress, ".xz": lzma.compress}.get(path.suffix, bytes)
-        path.write_bytes(content if isinstance(content, bytes) else pack(content.encode()))
-        return path
+        return fakes.put(tmp_path, {name: content}) / name
 
     return write
 

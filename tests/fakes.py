@@ -1,8 +1,10 @@
 """Small stand-ins for the parts around the one that a test is about, and what many tests check."""
 
+import gzip
 import hashlib
 import io
 import json
+import lzma
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -90,12 +92,13 @@ class FakeBiLM:
         return torch.stack([h, h + h.roll(1, 0), h - h.roll(-1, 0)])
 
 
-def put(folder: Path, files: Mapping[str, str]) -> Path:
-    """Writes files by their paths below a folder."""
-    for name, text in files.items():
+def put(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Writes files by their paths below a folder; text is packed where the name says so."""
+    for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        pack = {".gz": gzip.compress, ".xz": lzma.compress}.get(path.suffix, bytes)
+        path.write_bytes(content if isinstance(content, bytes) else pack(content.encode()))
     return folder
 
 

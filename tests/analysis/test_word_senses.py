@@ -73,11 +73,6 @@ class Source:
             yield [i], torch.stack([self.vectors[word] for word in sentences[i]], dim=1)
 
 
-def write(path, text):
-    path.write_text(text)
-    return path
-
-
 def of_word(word: str, *keys: str, numbers: tuple[str, ...] = ()) -> Instance:
     """Where it is the first word of a sentence."""
     return Instance(0, 1, (word, "n"), keys, numbers, 1)
@@ -89,8 +84,8 @@ def malformed(match, read, *arguments):
         list(read(*arguments))
 
 
-def test_columns_give_expressions_and_all_keys(tmp_path):
-    one, two = read_columns(write(tmp_path / "a.tsv", COLUMNS))
+def test_columns_give_expressions_and_all_keys(file):
+    one, two = read_columns(file(COLUMNS, "a.tsv"))
     assert one.words == "The bank has a ferry boat .".split()
     assert [(i.start, i.end, i.word) for i in one.instances] == [
         (1, 2, ("bank", "n")), (2, 3, ("have", "v")), (4, 6, ("ferry_boat", "n")),
@@ -106,13 +101,13 @@ def test_columns_give_expressions_and_all_keys(tmp_path):
     lend%2:40:00::     | lend            | 12 | not a sense key
     ;have%2:42:00::    | ""              | 4  | 1 sense keys, but 2 numbers
 """)
-def test_a_wrong_row_of_columns_is_named(tmp_path, old, new, line, match):
-    path = write(tmp_path / "a.tsv", COLUMNS.replace(old, new))
+def test_a_wrong_row_of_columns_is_named(file, old, new, line, match):
+    path = file(COLUMNS.replace(old, new), "a.tsv")
     malformed(rf"a\.tsv:{line}: .*{match}", read_columns, path)
 
 
-def test_xml_and_its_gold_keys(tmp_path):
-    (sentence,) = read_xml(write(tmp_path / "a.xml", XML), write(tmp_path / "a.txt", GOLD))
+def test_xml_and_its_gold_keys(file):
+    (sentence,) = read_xml(file(XML, "a.xml"), file(GOLD, "a.txt"))
     assert (sentence.words, sentence.document) == ("The bank is wide awake &".split(), "d0")
     assert sentence.instances == [
         Instance(1, 2, ("bank", "n"), BANK, (), 1),
@@ -129,24 +124,24 @@ def test_xml_and_its_gold_keys(tmp_path):
     <corpus | <!DOCTYPE c [<!ENTITY e "eee">]><corpus      | 2    | a\.xml:2: declares an XML entity
     >bank<  | ><                                           | 2    | a\.xml:6: an empty instance
 """)
-def test_wrong_xml_is_one_line(tmp_path, before, after, keys, match):
+def test_wrong_xml_is_one_line(file, before, after, keys, match):
     gold = "\n".join([*GOLD.splitlines(), "d9.t0 x%1"][:keys])
-    xml = write(tmp_path / "a.xml", XML.replace(before, after))
-    malformed(match, read_xml, xml, write(tmp_path / "a.txt", gold))
+    xml = file(XML.replace(before, after), "a.xml")
+    malformed(match, read_xml, xml, file(gold, "a.txt"))
 
 
-def test_xml_without_a_sentence_is_one_line(tmp_path):
-    files = write(tmp_path / "a.xml", "<corpus/>"), write(tmp_path / "a.txt", "")
+def test_xml_without_a_sentence_is_one_line(file):
+    files = file("<corpus/>", "a.xml"), file("", "a.txt")
     malformed(r"a\.xml: contains no sentence", read_xml, *files)
 
 
-def test_generated_senses_are_those_of_the_split(tmp_path):
-    text = write(tmp_path / "dev.txt", "a bat flew\nhe swung a bat\n")
+def test_generated_senses_are_those_of_the_split(file):
+    text = file("a bat flew\nhe swung a bat\n", "dev.txt")
     listed = "split\tsentence\ttoken\tword\tsense\ntrain\t0\t9\tbat\tbat%x\ndev\t1\t3\tbat\tbat%tool\n"
-    senses = write(tmp_path / "senses.tsv", listed)
+    senses = file(listed, "senses.tsv")
     assert [len(sentence.instances) for sentence in read_mini(text, senses)] == [0, 1]
     for line in ("dev\t1\t4\tbat\tbat%tool\n", "dev\n"):  # a place that the text does not have, and no place
-        malformed(r"senses\.tsv:4: expected split", read_mini, text, write(senses, listed + line))
+        malformed(r"senses\.tsv:4: expected split", read_mini, text, file(listed + line, "senses.tsv"))
 
 
 def test_first_senses_by_number_else_by_frequency():
@@ -159,15 +154,15 @@ def test_first_senses_by_number_else_by_frequency():
     assert wsd.first_senses(numbered + later + counted) == {("a", "n"): "a%1", ("c", "n"): "c%2"}
 
 
-def test_an_index_numbers_senses(tmp_path):
-    path = write(tmp_path / "index.sense", f"{BANK[0]} 08420278 1 20\n{BANK[1]} 09213565 2 25\n")
+def test_an_index_numbers_senses(file):
+    path = file(f"{BANK[0]} 08420278 1 20\n{BANK[1]} 09213565 2 25\n", "index.sense")
     assert wsd.read_index(path) == {BANK[0]: 1, BANK[1]: 2}
-    malformed(r"index\.sense:1: expected a sense key", wsd.read_index, write(path, "bank%1 12 x 1\n"))
+    malformed(r"index\.sense:1: expected a sense key", wsd.read_index, file("bank%1 12 x 1\n", "index.sense"))
 
 
 @pytest.mark.parametrize("first", [1, 0], ids=["from 1", "from 0"])
-def test_an_inventory_says_how_many_words_it_has_and_is_refused_where_that_is_none(tmp_path, capsys, first):
-    path = write(tmp_path / "index.sense", f"{BANK[0]} 1 {first} 20\r\n{BANK[1]} 2 {first + 1 + (first == 0)} 5\r\n")
+def test_an_inventory_says_how_many_words_it_has_and_is_refused_where_that_is_none(file, capsys, first):
+    path = file(f"{BANK[0]} 1 {first} 20\r\n{BANK[1]} 2 {first + 1 + (first == 0)} 5\r\n", "index.sense")
     settings: Any = SimpleNamespace(inventory=str(path), train="a", test="a", train_senses=None, test_senses=None)
     sentences = [SenseSentence(["bank"], [of_word("bank", BANK[0])])] * 3
     if first:
@@ -256,9 +251,9 @@ def test_the_difference_of_layers_is_over_documents_and_says_what_it_shows():
 
 
 @pytest.fixture
-def arguments(tmp_path):
+def arguments(tmp_path, file):
     exported(tmp_path)
-    write(tmp_path / "a.tsv", COLUMNS)
+    file(COLUMNS, "a.tsv")
     return [*overrides(tmp_path), f"train={tmp_path}/a.tsv", f"test={tmp_path}/a.tsv", "controls=[]"]
 
 
@@ -296,8 +291,8 @@ def test_wrong_arguments_are_one_line_and_nothing_is_written(arguments, tmp_path
     assert not (tmp_path / "analysis").exists()
 
 
-def test_a_key_that_the_inventory_lacks_ends_the_command(arguments, tmp_path, refused):
-    path = write(tmp_path / "index.sense", f"{BANK[0]} 08420278 1 20\n{BANK[1]} 09213565 2 25\n")
+def test_a_key_that_the_inventory_lacks_ends_the_command(arguments, file, refused):
+    path = file(f"{BANK[0]} 08420278 1 20\n{BANK[1]} 09213565 2 25\n", "index.sense")
     line = refused(Wsd, *arguments, f"inventory={path}")
     assert "a.tsv:4: the sense key have%2:40:00:: is not in index.sense" in line
 

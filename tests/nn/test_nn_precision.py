@@ -23,7 +23,7 @@ BF16 = torch.bfloat16
 
 
 def mixed() -> torch.autocast:
-    return torch.autocast("cpu", BF16)
+    return torch.autocast("cpu")
 
 
 @for_each("newer", "true false")

@@ -58,11 +58,9 @@ def test_neither_arm_may_gain_in_the_last_fifth_of_the_epochs_it_was_allowed(mon
     assert ("More epochs are needed: elmo gained" in text) != enough
 
 
-def test_the_table_stands_in_the_tasks_page_once_for_each_scale(tmp_path, monkeypatch):
+def test_the_table_stands_in_the_tasks_page_once_for_each_scale(tmp_path, monkeypatch, file):
     monkeypatch.setattr(places, "ROOT", tmp_path)
-    page = tmp_path / "tasks" / "ner" / "README.md"
-    page.parent.mkdir(parents=True)
-    page.write_text("# NER\n\nWords.\n")
+    page = file("# NER\n\nWords.\n", "tasks/ner/README.md")
     for scale, text in (("mini", "first"), ("open", "other"), ("mini", "second")):
         settle.write("ner", scale, text)
     assert page.read_text().startswith("# NER\n\nWords.\n\n## Settings at mini\n\n<!-- settings at mini")

@@ -6,11 +6,9 @@ Of a run all is done but training: it is composed, checked, and its identity is 
 is composed alone.
 """
 
-import gzip
 import importlib
 import importlib.util
 import json
-import lzma
 import re
 import shlex
 import shutil
@@ -31,7 +29,7 @@ from elmo_bench.running import run as running
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from tests import tiny_bilm
-from tests.fakes import table
+from tests.fakes import put, table
 from tests.project.test_documents import DOCUMENTS, ROOT
 from tests.project.test_layout import installed
 
@@ -223,46 +221,44 @@ SENSES = f"# doc = a/{{}}\nthe\tDT\t-\t-\t-\nbank\tNN\tbank\t{KEY}\t1\n\n"
 VECTORS = {"glove.6B.50d.txt": 50, "glove.6B.100d.txt": 100, "glove.840B.300d.txt": 300, "turian.50d.txt": 50}
 
 
-def write(path: Path, text: str) -> None:
-    """Packed, if its name says so."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pack = {".xz": lzma.compress, ".gz": gzip.compress}.get(path.suffix, bytes)
-    path.write_bytes(pack(text.encode()))
-
-
 def fill(folder: Path) -> None:
     """Writes the files."""
+
+    def write(name: str, text: str) -> None:
+        put(folder, {name: text})
+
     files = dict(Builder(1, valid(mini.Sizes, SIZES)).files())
     of = {task: {s: _only(files, task.rstrip("5"), s) for s in ("train", "dev", "test")} for task in OPEN}
     for task, each in OPEN.items():
         for split, text in of[task].items():
-            write(folder / "data" / each[split == "train"].format(split), text)
-            write(folder / f"data/files/{task}.{split}", text)
+            write(f"data/{each[split == 'train'].format(split)}", text)
+            write(f"data/files/{task}.{split}", text)
             for place in GIVEN.get(task, ()):
-                write(folder / "given" / task / place.format(split=split, conll=CONLL[split], eng=ENG[split]), text)
-        write(folder / f"in/{task}.jsonl", TEXTS[task] + "\n")
-        write(folder / f"data/answers/{task}", of[task]["test"])
+                given = place.format(split=split, conll=CONLL[split], eng=ENG[split])
+                write(f"given/{task}/{given}", text)
+        write(f"in/{task}.jsonl", TEXTS[task] + "\n")
+        write(f"data/answers/{task}", of[task]["test"])
     labels = [line.partition("\t")[0] for line in of["snli"]["test"].splitlines()[1:]]
     trees = [re.match(r"\((\d)", line) for line in of["sst5"]["test"].splitlines()]
-    write(folder / "data/answers/snli", "\n".join(labels) + "\n")
-    write(folder / "data/answers/sst5", "\n".join(tree[1] for tree in trees if tree) + "\n")
-    write(folder / "data/files/sst5.test", "\n".join(tree[1] for tree in trees if tree) + "\n")
+    write("data/answers/snli", "\n".join(labels) + "\n")
+    write("data/answers/sst5", "\n".join(tree[1] for tree in trees if tree) + "\n")
+    write("data/files/sst5.test", "\n".join(tree[1] for tree in trees if tree) + "\n")
     questions = re.findall(r'"id": "([^"]+)"', of["squad"]["test"])
-    write(folder / "data/squad/dev-v1.1.json", of["squad"]["test"])
-    write(folder / "data/answers/squad", json.dumps(dict.fromkeys(questions, "Ida")))
+    write("data/squad/dev-v1.1.json", of["squad"]["test"])
+    write("data/answers/squad", json.dumps(dict.fromkeys(questions, "Ida")))
     for text in yaml.safe_load((ROOT / "conf/pretrain/open.yaml").read_text())["recipe"]["text"]:
-        write(folder / "data" / text[0], files["lm/dev.txt"])
+        write(f"data/{text[0]}", files["lm/dev.txt"])
     for split in ("train", "dev", "test"):
-        write(folder / f"data/ud_ewt/en_ewt-ud-{split}.conllu{'.xz' * (split == 'train')}", TAGGED * 12)
-        write(folder / f"data/wsd_semcor/{split}.tsv{'.xz' * (split == 'train')}", SENSES.format(split) * 6)
+        write(f"data/ud_ewt/en_ewt-ud-{split}.conllu{'.xz' * (split == 'train')}", TAGGED * 12)
+        write(f"data/wsd_semcor/{split}.tsv{'.xz' * (split == 'train')}", SENSES.format(split) * 6)
     for name in ("text.txt", "corpus.txt.gz"):
-        write(folder / name, files["lm/dev.txt"])
-    write(folder / "index.sense", f"{KEY} 08420278 1 20\n")
+        write(name, files["lm/dev.txt"])
+    write("index.sense", f"{KEY} 08420278 1 20\n")
     known = sorted({word for text in files.values() for word in re.findall(r"[a-z]+", text)} | {"the", "sang"})
     for name, size in {**VECTORS, "../vectors.txt": 300}.items():
-        write(folder / "vectors" / name, "".join(f"{word}{' 0.5' * size}\n" for word in known))
-    write(folder / "vectors/senna/hash/words.lst", "\n".join(known) + "\n")
-    write(folder / "vectors/senna/embeddings/embeddings.txt", (" ".join(["0.5"] * 50) + "\n") * len(known))
+        write(f"vectors/{name}", "".join(f"{word}{' 0.5' * size}\n" for word in known))
+    write("vectors/senna/hash/words.lst", "\n".join(known) + "\n")
+    write("vectors/senna/embeddings/embeddings.txt", (" ".join(["0.5"] * 50) + "\n") * len(known))
     tiny_bilm.exported(folder)
     for model in (ROOT / "models").iterdir():
         (folder / "models").mkdir(exist_ok=True)

@@ -1,6 +1,7 @@
 """The findings of the paper: which runs are compared, and the verdict."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -25,6 +26,8 @@ COLUMNS = [Column(title=title, of=of) for title, of in table("""
     tuned    | {"bilm": "tuned"}
 """)]  # fmt: skip
 
+helps = partial(Finding, finding="It helps", where="section 9")
+
 
 def run(where, seed, f1, **more):
     """A run of ELMo at a place, or of the baseline; the task's configuration has it at the input, with γ."""
@@ -44,16 +47,21 @@ def learned(*dev) -> dict[str, Any]:
     return {"history": {"epoch": epochs, "updates": [10 * (i + 1) for i in epochs], "dev.f1": list(dev)}}
 
 
-def row(monkeypatch, records, more, less=None, **finding):
-    """Of a single finding of one table at scale open, whose task is NER."""
-    one = Finding(finding="It helps", where="section 9", paper={"ner": "+1"}, more=more, less=less, **finding)
+@pytest.fixture
+def row(monkeypatch):
+    """The row of a single finding of one table at scale open, whose task is NER."""
     monkeypatch.setattr(findings.pages, "sweeps", lambda: ["mine"])
-    monkeypatch.setattr(findings.pages, "table", lambda sweep: SweepTable(columns=COLUMNS, findings=[one]))
     monkeypatch.setattr(findings.pages, "study_findings", dict)
     monkeypatch.setattr(findings.pages, "in_order", list)
-    ((found),) = evaluated(by_scale(records)["open"], "open", [])
-    (said,) = found.rows
-    return said
+
+    def found(records, more, less=None, **finding):
+        one = helps(paper={"ner": "+1"}, more=more, less=less, **finding)
+        monkeypatch.setattr(findings.pages, "table", lambda sweep: SweepTable(columns=COLUMNS, findings=[one]))
+        (evaluation,) = evaluated(by_scale(records)["open"], "open", [])
+        (said,) = evaluation.rows
+        return said
+
+    return found
 
 
 @cases("""
@@ -68,36 +76,36 @@ def test_the_rule(low, high, region, said):
     assert verdict(low, high, region) == said
 
 
-def test_settings_are_compared_where_nothing_else_differs(monkeypatch):
+def test_settings_are_compared_where_nothing_else_differs(row):
     runs = three("both", 80) + three("input", 70)
     other = run("both", 4, 99.0, variant={"elmo.where": "both", "task.batch.batch_size": 99}, group="other")
     random = three("both", 20, variant={"elmo.where": "both", "vectors": "random"}, group="random")
-    said = row(monkeypatch, [*runs, other, *random], "both", "input")
+    said = row([*runs, other, *random], "both", "input")
     assert (said.value, said.verdict) == (pytest.approx(10.0), "shown")
     assert [len(group.records) for group in said.groups] == [3, 3]
     assert findings.runs(said).count(" against ") == 1
-    assert row(monkeypatch, runs, "input", "both").verdict == "contradicted"
-    assert row(monkeypatch, runs, "output", "input").verdict == "not tested"
-    said = row(monkeypatch, [runs[0], *runs[3:]], "both", "input")
+    assert row(runs, "input", "both").verdict == "contradicted"
+    assert row(runs, "output", "input").verdict == "not tested"
+    said = row([runs[0], *runs[3:]], "both", "input")
     assert (said.verdict, said.note) == ("not shown", "one seed in an arm; one biLM")
 
 
-def test_a_row_says_that_its_arms_ran_on_different_machines(monkeypatch):
+def test_a_row_says_that_its_arms_ran_on_different_machines(row):
     gpu = {"machine": {"accelerator": "cuda"}, "versions": {"torch": "2.11.0"}}
     cpu = {"machine": {"accelerator": "cpu"}, "versions": {"torch": "2.13.0+cpu"}}
-    other = row(monkeypatch, three("both", 80, **gpu) + three("input", 70, **cpu), "both", "input")
+    other = row(three("both", 80, **gpu) + three("input", 70, **cpu), "both", "input")
     assert "runs on cuda, torch 2.11.0 against runs on cpu, torch 2.13.0" in other.note
-    assert "torch" not in row(monkeypatch, three("both", 80, **cpu) + three("input", 70, **cpu), "both", "input").note
+    assert "torch" not in row(three("both", 80, **cpu) + three("input", 70, **cpu), "both", "input").note
 
 
-def test_a_row_says_that_the_lesser_arm_still_gains_at_the_cap(monkeypatch):
+def test_a_row_says_that_the_lesser_arm_still_gains_at_the_cap(row):
     def said(*last: float) -> str:
         runs = three("none", 70, **learned(60.0, 61.0, last[1]), epochs=3) + three(
             "input", 80, **learned(70.0, 71.0, last[0]), epochs=3
         )
         for each in runs:
             each.config["task"]["fit"] = {"epochs": 3}
-        return row(monkeypatch, [*map(replace, runs)], "page", "baseline").note
+        return row([*map(replace, runs)], "page", "baseline").note
 
     assert "at the cap of epochs, where dev still gains +0.10 and +1.50 in two epochs" in said(70.1, 61.5)
     assert "cap" not in said(70.1, 60.1)
@@ -107,29 +115,28 @@ def test_a_row_says_that_the_lesser_arm_still_gains_at_the_cap(monkeypatch):
 LATER = "2026-02-01T00:00:00+00:00"
 
 
-def test_an_arm_is_compared_as_its_page_has_it_not_a_newer_variant_of_it(monkeypatch):
+def test_an_arm_is_compared_as_its_page_has_it_not_a_newer_variant_of_it(row):
     runs = three("input", 80.0) + three("input", 82.0, variant={"bilm": "tuned"}, group="tuned")
     runs += three("output", 70.0, finished=LATER) + three("input", 79.0, variant={"elmo.gamma": False}, group="fixed")
-    assert row(monkeypatch, runs, "tuned", "page").value == pytest.approx(2.0)
-    assert row(monkeypatch, runs, "γ", "no γ").value == pytest.approx(1.0)
+    assert row(runs, "tuned", "page").value == pytest.approx(2.0)
+    assert row(runs, "γ", "no γ").value == pytest.approx(1.0)
 
 
-def test_runs_on_other_data_or_of_another_biLM_are_not_compared(monkeypatch):
+def test_runs_on_other_data_or_of_another_biLM_are_not_compared(row):
     ours, other = three("input", 70.0), three("both", 80.0, data_sha256="1")
-    assert row(monkeypatch, [*ours, *other], "both", "input").verdict == "not tested"
+    assert row([*ours, *other], "both", "input").verdict == "not tested"
     bilm = {"name": "open", "sha256": "c" * 64, "tuned": False}
     other = three("both", 80.0, bilm=bilm)
-    assert row(monkeypatch, [*ours, *other], "both", "input").verdict != "not tested"  # ours says nothing of its biLM
+    assert row([*ours, *other], "both", "input").verdict != "not tested"  # ours says nothing of its biLM
     ours = three("input", 70.0, bilm=bilm | {"sha256": "d" * 64})
-    assert row(monkeypatch, [*ours, *other], "both", "input").verdict == "not tested"
+    assert row([*ours, *other], "both", "input").verdict == "not tested"
 
 
-def test_errors_and_updates_are_shares_of_the_baselines(monkeypatch):
-    runs = [run("none", seed, 80.0, **learned(60.0, 70.0)) for seed in (1, 2, 3)]
-    runs += [run("input", seed, 85.0, **learned(71.0, 72.0)) for seed in (1, 2, 3)]
-    said = row(monkeypatch, runs, "page", "baseline", measure="error")
+def test_errors_and_updates_are_shares_of_the_baselines(row):
+    runs = three("none", 78.0, **learned(60.0, 70.0)) + three("input", 83.0, **learned(71.0, 72.0))
+    said = row(runs, "page", "baseline", measure="error")
     assert (said.value, said.unit) == (pytest.approx(25.0), "%")
-    said = row(monkeypatch, runs, "page", "baseline", measure="updates")
+    said = row(runs, "page", "baseline", measure="updates")
     assert (said.value, said.unit) == (pytest.approx(50.0), "%")
 
 
@@ -142,11 +149,11 @@ def test_equal_is_not_passed_and_the_first_best_epoch_counts():
     assert percent(1.0, 1.0, 1.0, 3.5, 4.0) == (-100.0, 50.0)  # more updates
 
 
-def test_updates_may_be_lost_and_runs_that_never_pass_are_counted(monkeypatch):
+def test_updates_may_be_lost_and_runs_that_never_pass_are_counted(row):
     def said(*dev):
-        runs = [run("none", seed, 80.0, **learned(60.0, 70.0, 65.0)) for seed in (1, 2, 3)]
+        runs = three("none", 80.0, **learned(60.0, 70.0, 65.0))
         runs += [run("input", seed, 80.0, **learned(*scores)) for seed, scores in enumerate(dev, 1)]
-        return row(monkeypatch, runs, "page", "baseline", measure="updates")
+        return row(runs, "page", "baseline", measure="updates")
 
     slow, slower, never = (60.0, 60.0, 71.0), (60.0, 60.0, 60.0, 71.0), (60.0, 70.0)
     lost = said(slower, slower, slow)
@@ -158,7 +165,7 @@ def test_updates_may_be_lost_and_runs_that_never_pass_are_counted(monkeypatch):
 
 
 def of_rows(*rows: FindingRow, region: tuple[float | None, float | None] = (0, None)) -> Evaluated:
-    return Evaluated(Finding(finding="It helps", where="section 9", region=list(region)), "open", "", [*rows])
+    return Evaluated(helps(region=list(region)), "open", "", [*rows])
 
 
 def judged(task: str, value: float, error: float = 1.0) -> FindingRow:
@@ -185,7 +192,7 @@ def test_the_verdicts_of_a_page_are_corrected_as_a_family():
 """)
 def test_a_row_that_is_not_shown_says_what_such_runs_could_show(error, region, said):
     """Student's t with 20 degrees of freedom: 2.94 by the noncentral one; between bounds by integration."""
-    finding = Finding(finding="It helps", where="section 9", region=list(region))
+    finding = helps(region=list(region))
     row = findings._judged(FindingRow("ner", 0.4, findings.Spread(error, 20), OPEN), finding)
     assert (row.verdict, findings.power(row, finding.region)) == ("not shown", said)
 
@@ -197,31 +204,26 @@ def test_a_row_that_is_not_shown_says_what_such_runs_could_show(error, region, s
         ([1.0], ("not tested", None, "one layer")),
     ],
 )
-def test_weights_of_few_layers_and_equal_ones(weights, said, monkeypatch):
+def test_weights_of_few_layers_and_equal_ones(weights, said, row):
     """A biLM may have one LSTM layer, and seeds that agree to the last digit show nothing of others."""
-    runs = [run("both", seed, 80.0, epoch=1, layer_weights={"input": [weights]}) for seed in (1, 2, 3)]
-    found = row(monkeypatch, runs, "both", measure="first_layer")
+    runs = three("both", 80.0, epoch=1, layer_weights={"input": [weights]})
+    found = row(runs, "both", measure="first_layer")
     assert (found.verdict, found.value, found.note) == said
 
 
-def test_a_row_says_what_its_interval_leaves_out(monkeypatch):
+def test_a_row_says_what_its_interval_leaves_out(row):
     runs = [*three("none", 70.0), *three("input", 80.0)]
-    assert (
-        row(monkeypatch, runs, "page", "baseline").note
-        == "over seeds alone (no per-example results in common); one biLM"
-    )
+    assert row(runs, "page", "baseline").note == "over seeds alone (no per-example results in common); one biLM"
     alone = [run("none", seed, 80.0, **learned(60.0)) for seed in (1, 2)]
     alone += [run("input", seed, 85.0, **learned(71.0)) for seed in (2, 3)]
-    found = row(monkeypatch, alone, "page", "baseline", measure="updates")
+    found = row(alone, "page", "baseline", measure="updates")
     assert (found.verdict, found.note) == ("not shown", "one seed in common; one biLM")
 
 
 def of_study(monkeypatch, name, studies, **finding):
     """The rows of a single finding of a study."""
     monkeypatch.setattr(findings.pages, "sweeps", list)
-    monkeypatch.setattr(
-        findings.pages, "study_findings", lambda: {name: [Finding(finding="It helps", where="section 9", **finding)]}
-    )
+    monkeypatch.setattr(findings.pages, "study_findings", lambda: {name: [helps(**finding)]})
     ((found),) = evaluated([], "open", studies)
     return found.rows
 
@@ -255,7 +257,7 @@ def test_two_studies_of_one_biLM_are_two_rows_and_both_in_the_picture(monkeypatc
         found = of_study(patch, "pos", listed, **ASKED)
     assert [row.verdict for row in found] == ["shown", "contradicted"]
     assert [row.note.rpartition("; ")[2] for row in found] == [f"record {each.id}" for each in listed]
-    rows = glance([Evaluated(Finding(finding="It helps", where="section 9", **ASKED), "open", "", found)]).rows
+    rows = glance([Evaluated(helps(**ASKED), "open", "", found)]).rows
     assert [row[1] for row in rows] == ["✓ +0.50", "✗ -0.70"]
 
 

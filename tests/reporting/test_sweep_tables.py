@@ -39,6 +39,10 @@ def made(task="ner", variant=None, **scores):
     return [*map(replace, runs)]
 
 
+def wanted(sweep: str, *overrides: str, task="ner", seeds=1) -> SweepRequest:
+    return SweepRequest(sweep, [task], seeds=seeds, overrides=[*overrides])
+
+
 def shown(request: SweepRequest, records) -> Section:
     found = content(request, by_scale(records))
     assert found
@@ -52,14 +56,14 @@ def rows(request: SweepRequest, records) -> list[tuple[str, ...]]:
 
 def test_ours_stands_beside_the_papers():
     runs = made("srl", input=[80.0, 82.0], both=[70.0])
-    header, paper, ours = rows(SweepRequest("table3", ["srl"], seeds=2), runs)
+    header, paper, ours = rows(wanted("table3", task="srl", seeds=2), runs)
     assert header == ("task", "", "input only", "input & output", "output only")
     assert paper == ("SRL, f1", "the paper", "84.7", "84.3", "80.9")
     assert ours == ("SRL, f1", "ours, mini", "82.00 ± 1.41 (2)", "71.00 (1; 1 missing)", "missing")
 
 
 def test_what_is_missing_is_said_with_the_command_that_runs_it(tmp_path):
-    request = SweepRequest("table3", ["srl"], seeds=2, overrides=[f"data_root={tmp_path}", "elmo.dropout=0.2"])
+    request = wanted("table3", f"data_root={tmp_path}", "elmo.dropout=0.2", task="srl", seeds=2)
     runs = made("srl", {"elmo.dropout": 0.2}, input=[80.0, 82.0], both=[70.0])
     table = shown(request, [*runs, *made("srl", input=[1.0], both=[1.0], output=[1.0])])
     (remark,) = table.remarks
@@ -70,10 +74,10 @@ def test_what_is_missing_is_said_with_the_command_that_runs_it(tmp_path):
 
 def test_the_increase_is_absolute_and_relative_to_the_remaining_error():
     runs = [*made(none=[90.0], input=[91.5]), *made(variant={"vectors": "random"}, none=[50.0], input=[70.0])]
-    header, _, ours = rows(SweepRequest("table1", ["ner"], seeds=1), runs)
+    header, _, ours = rows(wanted("table1"), runs)
     assert header[2:] == ("previous best", "baseline", "+ ELMo", "increase (absolute / relative)")
     assert ours[2:] == ("", "90.00 (1)", "91.50 (1)", "1.50 / 15.0 %")
-    _, _, ours = rows(SweepRequest("table1", ["ner"], seeds=1, overrides=["vectors=random"]), runs)
+    _, _, ours = rows(wanted("table1", "vectors=random"), runs)
     assert ours[2:] == ("", "50.00 (1)", "70.00 (1)", "20.00 / 40.0 %")
 
 
@@ -81,7 +85,7 @@ def test_the_intervals_of_a_sweep_are_those_of_the_report():
     """Seeds of all arms of the task tell how far its scores vary, whichever of them the sweep asks for."""
     runs = [*made(none=[60.0, 61.0, 62.0], input=[70.0, 71.0, 72.0])]
     others = made(variant={"elmo.dropout": 0.1}, input=[50.0, 52.0, 55.0])
-    request, scales = SweepRequest("context", ["ner"], seeds=3), by_scale([*runs, *others])
+    request, scales = wanted("context", seeds=3), by_scale([*runs, *others])
     asked = content(request, scales, {"ner": {run.group for run in runs}})
     of_report = content(request, scales)
     assert asked
@@ -92,7 +96,7 @@ def test_the_intervals_of_a_sweep_are_those_of_the_report():
 
 def test_other_tasks_that_have_such_runs_have_their_rows():
     runs = [*made("srl", input=[80.0], both=[70.0]), *made("snli", input=[50.0]), *made("coref", input=[60.0])]
-    both = rows(SweepRequest("table3", ["snli"], seeds=1), runs)
+    both = rows(wanted("table3", task="snli"), runs)
     assert [row[:3] for row in both[1:]] == [
         ("SNLI, f1", "the paper", "88.9"), ("SNLI, f1", "ours, mini", "51.00 (1)"),
         ("SRL, f1", "the paper", "84.7"), ("SRL, f1", "ours, mini", "81.00 (1)"),
@@ -104,17 +108,17 @@ def test_runs_on_other_files_are_in_no_cell_beside_those_of_the_page(files):
     """On other data, or of another biLM of the same name, even if these have more seeds."""
     runs = [fake("input", 1, 80.0, "mini", task="srl", bilm={"name": "open", "sha256": "c" * 64})]
     others = made("srl", both=[60.0, 62.0], none=[50.0])
-    assert rows(SweepRequest("table3", ["srl"], seeds=1), [*runs, *others])[2][2:4] == ("81.00 (1)", "62.00 ± 1.41 (2)")
+    assert rows(wanted("table3", task="srl"), [*runs, *others])[2][2:4] == ("81.00 (1)", "62.00 ± 1.41 (2)")
     others = [replace(run, **files) for run in others]
-    assert rows(SweepRequest("table3", ["srl"], seeds=1), [*runs, *others])[2][2:4] == ("81.00 (1)", "missing")
-    assert rows(SweepRequest("table3", ["srl"], seeds=1), others)[2][2:4] == ("missing", "62.00 ± 1.41 (2)")
+    assert rows(wanted("table3", task="srl"), [*runs, *others])[2][2:4] == ("81.00 (1)", "missing")
+    assert rows(wanted("table3", task="srl"), others)[2][2:4] == ("missing", "62.00 ± 1.41 (2)")
 
 
 def test_rows_and_columns_are_settings():
     runs = [*made(none=[60.0], input=[70.0]), *made(variant={"fraction": 0.1}, none=[40.0], input=[50.0])]
     for run in runs:
         run.config["fraction"] = run.variant.get("fraction", 1.0)
-    table = rows(SweepRequest("figure1", ["ner"], seeds=1), [*map(replace, runs)])
+    table = rows(wanted("figure1"), [*map(replace, runs)])
     assert table[0] == ("task", "", "0.1 %", "0.3 %", "1 %", "3 %", "10 %", "30 %", "100 %")
     assert [(*row[:2], row[6], row[8]) for row in table[1:]] == [
         ("NER, f1", "baseline", "41.00 (1)", "61.00 (1)"), ("NER, f1", "+ ELMo", "51.00 (1)", "71.00 (1)")
@@ -123,15 +127,15 @@ def test_rows_and_columns_are_settings():
 
 def test_a_fraction_that_does_not_fill_a_batch_has_a_dash():
     """By the ten updates of an epoch on all of the data, 3 % of them are less than a batch."""
-    table = shown(SweepRequest("figure1", ["ner"], seeds=1), made(none=[60.0]))
+    table = shown(wanted("figure1"), made(none=[60.0]))
     assert table.rows[0][2:] == ("–", "–", "–", "–", "missing", "missing", "61.00 (1)")
     assert table.remarks[0].startswith("ner: 5 of 6 runs are missing: ")
 
 
 def test_a_setting_that_replaces_the_sweeps_own_has_a_column():
-    request = SweepRequest("table3", ["ner"], seeds=1, overrides=["elmo.where=input,none"])
+    request = wanted("table3", "elmo.where=input,none")
     assert rows(request, made(none=[60.0], input=[70.0]))[0][2:] == ("input only", "baseline")
-    (bilm,) = rows(SweepRequest("sources", ["ner"], seeds=1, overrides=["bilm=mini,mine"]), made(none=[60.0]))[:1]
+    (bilm,) = rows(wanted("sources", "bilm=mini,mine"), made(none=[60.0]))[:1]
     assert bilm[1:] == ("no context", "ELMo", "bilm=mine")
 
 
@@ -145,7 +149,7 @@ def test_a_setting_that_replaces_the_sweeps_own_has_a_column():
 """)
 def test_the_papers_figures_stay_with_their_columns_and_no_column_of_elmo_shows_a_baseline(sweep, changes, heads):
     task = "ner" if sweep == "table1" else "snli"
-    header, theirs, _ = rows(SweepRequest(sweep, [task], seeds=1, overrides=[changes]), made(none=[60.0]))
+    header, theirs, _ = rows(wanted(sweep, changes, task=task), made(none=[60.0]))
     assert dict(zip(header[2:], theirs[2:], strict=True)) == heads
 
 
@@ -157,7 +161,7 @@ def test_the_papers_figures_stay_with_their_columns_and_no_column_of_elmo_shows_
     table1  | elmo.dropout=0.2     | [["", "60.00 (1)", "missing"]]
 """)
 def test_cells_have_the_runs_that_the_typed_values_make(sweep, changes, there):
-    found = rows(SweepRequest(sweep, ["ner"], seeds=1, overrides=[changes]), made(none=[60.0], input=[70.0]))[1:]
+    found = rows(wanted(sweep, changes), made(none=[60.0], input=[70.0]))[1:]
     if sweep == "table1":
         found = [["", *row[3:5]] for row in found if row[1] != "the paper"]
     else:
@@ -166,7 +170,7 @@ def test_cells_have_the_runs_that_the_typed_values_make(sweep, changes, there):
 
 
 def test_the_weights_of_layers_by_place():
-    header, row = rows(SweepRequest("figure2", ["ner"], seeds=2), made(both=[80.0, 82.0]))
+    header, row = rows(wanted("figure2", seeds=2), made(both=[80.0, 82.0]))
     assert header == ("task", "ELMo at", "s_0", "s_1", "s_2", "γ", "seeds")
     assert row == ("NER", "input", "0.10 ▼", "0.30 ▼", "0.60", "1.25", "2")
 
@@ -241,7 +245,7 @@ def test_a_sweep_without_a_table_has_a_column_for_each_setting_and_a_wrong_block
     path = bench.conf / "sweep" / "mine.yaml"
     head = "# @package _global_\nhydra: {mode: MULTIRUN, sweeper: {params: {elmo.where: 'none,input', seed: '1'}}}\n"
     path.write_text(head)
-    assert rows(SweepRequest("mine", ["ner"], seeds=1), made(none=[60.0]))[0] == (
+    assert rows(wanted("mine"), made(none=[60.0]))[0] == (
         "task",
         "baseline",
         "elmo.where=input",
@@ -315,7 +319,7 @@ def test_a_run_stands_in_the_first_table_that_has_it(where, variant, table):
 # The controls beside +ELMo: its layer without context, an untrained biLM; runs that were best in their last epoch.
 
 
-ARMS = {"baseline": {}, "elmo": {}, "layers=0": {"elmo.layers": 0}, "untrained": {"bilm": "untrained"}}
+ARMS = {"baseline": {}, "elmo": {}, "layers_0": {"elmo.layers": 0}, "untrained": {"bilm": "untrained"}}
 
 
 BILMS = {"baseline": None, "untrained": "untrained"}
@@ -339,7 +343,7 @@ def overview(records):
 
 
 def test_the_context_sweep_has_four_arms_whose_runs_are_those_of_plain_training():
-    planned = plan(SweepRequest("context", ["ner"], seeds=2))
+    planned = plan(wanted("context", seeds=2))
     typed = (["arm=baseline"], [], ["elmo.layers=0"], ["bilm=untrained"])
     plain = [
         Identity(composing.run_config(["task=ner", f"seed={seed}", *each])).run for each in typed for seed in (1, 2)
@@ -357,12 +361,12 @@ def test_without_controls_no_table_speaks_of_them():
 
 
 def test_the_part_of_the_gain_that_is_context_stands_beside_the_gain():
-    main = overview(runs(**BOTH, **{"layers=0": 65.0}))
+    main = overview(runs(**BOTH, layers_0=65.0))
     ours = dict(zip(main.header, main.rows[0], strict=True))
     assert ours["gain"].startswith("+10.00 [")
     assert ours["context (over layer 0)"].startswith("+5.00 [+4.")
     assert main.remarks == []
-    made = of_scales(by_scale(runs(**BOTH, **{"layers=0": 65.0})))
+    made = of_scales(by_scale(runs(**BOTH, layers_0=65.0)))
     assert [*made] == ["tables/table1.open.md", "tables/context.open.md"]
     (table, *_) = sections(made["tables/table1.open.md"])
     assert table.header[-3:] == ("increase (absolute / relative)", "layers=0", "context (over layer 0)")
@@ -374,7 +378,7 @@ def test_the_part_of_the_gain_that_is_context_stands_beside_the_gain():
 
 def test_a_gain_that_is_not_of_context_is_told_in_words():
     for f1, verdict in ((70.0, "not shown"), (75.0, "worse")):
-        records = runs(**BOTH, **{"layers=0": f1})
+        records = runs(**BOTH, layers_0=f1)
         (said,) = overview(records).remarks
         assert said.startswith("+ELMo is not shown to be better than its layer without context (`elmo.layers=0`): ner ")
         assert f", {verdict}. Its gain there" in said
@@ -382,7 +386,7 @@ def test_a_gain_that_is_not_of_context_is_told_in_words():
 
 
 def test_controls_are_rows_of_the_gains_of_a_task():
-    found = score_tables.gains_of(Outcome(runs(**BOTH, **{"layers=0": 65.0}, untrained=61.0)))[0]
+    found = score_tables.gains_of(Outcome(runs(**BOTH, layers_0=65.0, untrained=61.0)))[0]
     assert found
     named = [row[:2] for row in found.rows]
     assert named == [
@@ -399,7 +403,7 @@ def test_controls_are_rows_of_the_gains_of_a_task():
     untrained | 71.0 | contradicted
 """)
 def test_each_control_decides_a_finding(control, f1, verdict):
-    made = runs(**BOTH, **{control: f1})
+    made = runs(**BOTH, **{control.replace("=", "_"): f1})
     findings = {
         each.finding.less: each
         for each in evaluated(by_scale(made)["open"], "open", [])
@@ -411,12 +415,12 @@ def test_each_control_decides_a_finding(control, f1, verdict):
 
 
 def test_reproduce_prints_the_context_of_both_whether_or_not_the_user_has_trained_controls(monkeypatch):
-    reference = runs(**BOTH, **{"layers=0": 66.0})
+    reference = runs(**BOTH, layers_0=66.0)
     monkeypatch.setattr(score_tables, "read_all", lambda *place: reference)
     (table,) = score_tables.beside(runs(seeds=(1,), **BOTH))
     assert [row[0] for row in table.rows] == ["baseline", "+ELMo (input)", "gain of +ELMo", "context (over layer 0)"]
     assert table.rows[-1][2:5] == ("", "", "+4.00 [+3.77, +4.23]")
-    (table,) = score_tables.beside(runs(seeds=(1,), **BOTH, **{"layers=0": 69.0}))
+    (table,) = score_tables.beside(runs(seeds=(1,), **BOTH, layers_0=69.0))
     assert table.rows[-1][2] == "+1.00"
 
 
@@ -428,7 +432,7 @@ def last(records):
 
 
 def test_runs_that_were_best_in_their_last_epoch_are_counted_where_their_score_is_shown(monkeypatch):
-    records = [*last(runs(baseline=60.0)), *runs(elmo=70.0, **{"layers=0": 65.0}), *last(runs(seeds=(4,), elmo=70.0))]
+    records = [*last(runs(baseline=60.0)), *runs(elmo=70.0, layers_0=65.0), *last(runs(seeds=(4,), elmo=70.0))]
     main = overview(records)
     assert [cell.partition("(")[2] for cell in main.rows[0][3:5]] == ["3; 3 ↑)", "4; 1 ↑)"]
     assert main.remarks[-1].startswith("N ↑: N of these runs")
@@ -449,7 +453,7 @@ def test_runs_that_were_best_in_their_last_epoch_are_counted_where_their_score_i
 
 
 def test_the_report_has_the_context_of_each_gain(tmp_path):
-    made = page.Report(runs(**BOTH, **{"layers=0": 65.0}), tmp_path)
+    made = page.Report(runs(**BOTH, layers_0=65.0), tmp_path)
     (gains,) = json.loads(made.files["report.json"])["answer"]["tables"]
     assert "context (over layer 0) +5.00 [+4.77, +5.23]" in gains["rows"][0][1]["below"]
 

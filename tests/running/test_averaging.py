@@ -87,5 +87,5 @@ def test_averages_in_a_few_operations_are_lightnings_bit_for_bit():
                 torch.nn.init.normal_(parameter)
             average.update_parameters(model)
         found.append(average.state_dict())
-    assert all(torch.equal(value, found[1][name]) for name, value in found[0].items())
+    torch.testing.assert_close(*found, rtol=0, atol=0)
     assert found[1]["n_averaged"] == 5

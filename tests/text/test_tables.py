@@ -25,8 +25,8 @@ ROWS = [{"tokens": "Ida sang in Oslo".split(), "ner_tags": "B-PER O O B-LOC".spl
         {"tokens": ["Rain"], "ner_tags": ["O"]}]  # fmt: skip
 
 
-def test_columns_may_have_other_names(tmp_path):
-    data = lines(tmp_path, *({"words": row["tokens"], "entities": row["ner_tags"]} for row in ROWS))
+def test_columns_may_have_other_names(lines):
+    data = lines(*({"words": row["tokens"], "entities": row["ner_tags"]} for row in ROWS))
     with refuses("all.jsonl: the table lacks tokens and tags", "words (", "+task.data.columns.OURS=THEIRS"):
         NerReader(data).load()
     columns = {"tokens": "words", "ner_tags": "entities"}
@@ -35,11 +35,11 @@ def test_columns_may_have_other_names(tmp_path):
         NerReader({**data, "columns": {"tokens": "nosuch"}}).load()
 
 
-def test_a_file_that_is_no_table_is_one_line_that_names_it(tmp_path, file):
+def test_a_file_that_is_no_table_is_one_line_that_names_it(lines, tmp_path, file):
     file(b"PAR1 and nothing else", "all.parquet")
     with refuses("all.parquet: cannot be read as parquet"):
         NerReader(all_splits(tmp_path / "all.parquet")).load()
-    data = lines(tmp_path, *ROWS) | {"dev": str(tmp_path / "dev.iob2")}
+    data = lines(*ROWS) | {"dev": str(tmp_path / "dev.iob2")}
     with refuses("all splits must be tables"):
         NerReader(data).load()
     file(json.dumps({"tokens": ["a", "b"], "tags": ["O"]}) + "\n", "uneven.jsonl")
@@ -52,11 +52,15 @@ ASKED = {"id": "q", "title": "t", "context": "Ida sang in Oslo.", "question": "W
          "answers": {"text": ["Ida"], "answer_start": [0]}}  # fmt: skip
 
 
-def lines(folder, *rows: Any, ending: str = "jsonl") -> dict[str, str]:
+@pytest.fixture
+def lines(file):
     """Rows of JSON, or lines as they are, as all splits."""
-    path = folder / f"all.{ending}"
-    path.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
-    return all_splits(path)
+
+    def write(*rows: Any, ending: str = "jsonl") -> dict[str, str]:
+        text = "".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows)
+        return all_splits(file(text, f"all.{ending}"))
+
+    return write
 
 
 GOOD = {
@@ -89,21 +93,21 @@ GOOD = {
     sst5  | {"label": 5}                                | unknown label 5; choose from 0
     trees | {"ptb_tree": null}                          | ptb_tree is empty
 """)
-def test_what_a_cell_cannot_hold_is_refused_with_its_row(tmp_path, kind, bad, told):
+def test_what_a_cell_cannot_hold_is_refused_with_its_row(lines, kind, bad, told):
     reader, good = GOOD[kind]
     with refuses(rf"all\.jsonl: row 1: {told}"):
-        reader(lines(tmp_path, good, good | bad)).load()
+        reader(lines(good, good | bad)).load()
 
 
-def test_tags_of_no_scheme_are_refused_with_their_file(tmp_path):
+def test_tags_of_no_scheme_are_refused_with_their_file(lines):
     with refuses(r"all\.jsonl: the tag 'X' .*\(sentence 0, token 0\)"):
-        NerReader(lines(tmp_path, {"tokens": ["a"], "tags": ["X"]})).load()
+        NerReader(lines({"tokens": ["a"], "tags": ["X"]})).load()
 
 
 @for_each("ending", "csv tsv")
-def test_in_csv_only_an_empty_cell_is_empty(tmp_path, ending):
+def test_in_csv_only_an_empty_cell_is_empty(lines, ending):
     def read(reader, *rows: str, **settings):
-        return reader(lines(tmp_path, *(row.replace("|", ",\t"[ending == "tsv"]) for row in rows), ending=ending),
+        return reader(lines(*(row.replace("|", ",\t"[ending == "tsv"]) for row in rows), ending=ending),
                       **settings).load()["dev"]  # fmt: skip
 
     assert read(NerReader, "tokens|ner_tags", "Ida sang|B-PER O", "NA|O")["tokens"][:] == [["Ida", "sang"], ["NA"]]
@@ -115,8 +119,8 @@ def test_in_csv_only_an_empty_cell_is_empty(tmp_path, ending):
     assert read(Sst5Reader, "text|label", "NA|2", phrases="sentences")["tokens"][:] == [["NA"]]
 
 
-def test_rows_without_words_are_counted(tmp_path, capsys):
-    data = lines(tmp_path, *ROWS, {"tokens": [], "ner_tags": []})
+def test_rows_without_words_are_counted(lines, capsys):
+    data = lines(*ROWS, {"tokens": [], "ner_tags": []})
     assert len(NerReader(data).load()["train"]) == 2
     assert f"{data['train']}: left out 1 rows without words" in capsys.readouterr().err
 
@@ -127,34 +131,34 @@ def test_rows_without_words_are_counted(tmp_path, capsys):
     jsonl | [{"tokens": ["Ida", "sang"], "ner_tags": [1.0, 0.0]}]
     jsonl | [{"tokens": ["Ida", "sang"], "ner_tags": ["1", "0"]}]
 """)
-def test_numbers_of_tags_have_names(tmp_path, ending, rows):
-    data = lines(tmp_path, *rows, ending=ending)
+def test_numbers_of_tags_have_names(lines, ending, rows):
+    data = lines(*rows, ending=ending)
     tags = NerReader({**data, "tag_names": ["O", "B-PER"]}).load()["test"]["tags"][:]
     assert [tag for row in tags for tag in row][:2] == ["S-PER", "O"]
     with refuses(rf"all\.{ending}: row 0: the column ner_tags holds numbers without names"):
         NerReader(data).load()
 
 
-def test_text_of_a_table_is_cut_as_that_of_predict_and_trained_on_though_it_has_no_phrases(tmp_path):
+def test_text_of_a_table_is_cut_as_that_of_predict_and_trained_on_though_it_has_no_phrases(lines):
     text = "It's a well-made film, -LRB-isn't it-RRB-?"
-    reader = Sst5Reader(lines(tmp_path, {"text": text, "label": 3.0}), phrases="long", long=40)
+    reader = Sst5Reader(lines({"text": text, "label": 3.0}), phrases="long", long=40)
     assert reader.load()["train"].to_list() == [{**reader.from_text(text=text), "label": 3}]
 
 
-def test_an_id_that_is_empty_becomes_a_number(tmp_path):
+def test_an_id_that_is_empty_becomes_a_number(lines):
     rows = [ASKED | {"id": id, "question": f"Who {number}?"} for number, id in enumerate([None, "1", None, ""])]
-    read = SquadReader(lines(tmp_path, *rows)).load()["test"]
+    read = SquadReader(lines(*rows)).load()["test"]
     assert read["id"][:] == "2 1 3 4".split()
     with refuses("question 1: the id occurs twice"):
-        SquadReader(lines(tmp_path, rows[1], rows[1])).load()
+        SquadReader(lines(rows[1], rows[1])).load()
 
 
-def test_a_split_that_is_not_named(tmp_path):
+def test_a_split_that_is_not_named(lines):
     for reader, row in ((NerReader, ROWS[0]), (SnliReader, PAIR), (Sst5Reader, {"ptb_tree": "(3 fine)"})):
         with refuses(r"no file is named for dev: set task\.data\.dev"):
-            reader(lines(tmp_path, row) | {"dev": None}).load()
+            reader(lines(row) | {"dev": None}).load()
     rows = [ASKED | {"id": title, "title": title, "context": f"Ida sang {title}."} for title in "ab"]
-    splits = SquadReader(lines(tmp_path, *rows) | {"dev": None}, held_out=1).load()
+    splits = SquadReader(lines(*rows) | {"dev": None}, held_out=1).load()
     assert {split: len(table) for split, table in splits.items()} == {"train": 1, "dev": 1, "test": 2}
 
 
@@ -174,8 +178,8 @@ def test_a_table_without_rows(file, ending, text):
         NerReader(all_splits(path)).load()
 
 
-def test_the_split_at_fault_is_named_with_its_own_columns(tmp_path, file):
-    data = lines(tmp_path, ROWS[0]) | {"dev": str(tmp_path / "dev.jsonl")}
+def test_the_split_at_fault_is_named_with_its_own_columns(lines, tmp_path, file):
+    data = lines(ROWS[0]) | {"dev": str(tmp_path / "dev.jsonl")}
     file(json.dumps({"words": ["a"], "tags": ["O"]}) + "\n", "dev.jsonl")
     with refuses(r"^\S*dev\.jsonl: the table lacks tokens; it has words \(.*, tags \("):
         NerReader(data).load()
@@ -183,30 +187,30 @@ def test_the_split_at_fault_is_named_with_its_own_columns(tmp_path, file):
         Sst5Reader(data).load()
 
 
-def test_no_progress_is_printed(tmp_path, capfd):
+def test_no_progress_is_printed(lines, capfd):
     datasets.enable_progress_bars()
-    NerReader(lines(tmp_path, *ROWS)).load()
+    NerReader(lines(*ROWS)).load()
     assert "Generating" not in capfd.readouterr().err
 
 
 @for_each("ending", "jsonl tsv")
-def test_pairs_are_a_table_or_the_release_by_their_first_line(tmp_path, ending):
+def test_pairs_are_a_table_or_the_release_by_their_first_line(lines, ending):
     release = {"gold_label": "neutral", "sentence1": '"premise" "hypothesis"', "sentence2": "It ran."}
     for row in (PAIR, release):
         rows = [row] if ending == "jsonl" else ["\t".join(row), "\t".join(row.values()).replace('"', "")]
-        read = SnliReader(lines(tmp_path, *rows, ending=ending)).load()["test"]
+        read = SnliReader(lines(*rows, ending=ending)).load()["test"]
         assert (read["label"][:], read["hypothesis"][:]) == (["neutral"], [["It", "ran", "."]])
 
 
-def test_tags_are_a_table_or_columns_and_questions_a_table_or_the_release_by_the_first_line(tmp_path):
+def test_tags_are_a_table_or_columns_and_questions_a_table_or_the_release_by_the_first_line(lines):
     for rows in (["tokens\ttags", "Ida\tB-PER"], ["Ida\tB-PER"], ["-DOCSTART-\tO", "", "Ida\tB-PER", '"\tO']):
-        assert NerReader(lines(tmp_path, *rows, ending="tsv")).load()["dev"][0]["tokens"][0] == "Ida"
-    renamed = lines(tmp_path, "words\ttags", "Ida\tB-PER", ending="tsv") | {"columns": {"tokens": "words"}}
+        assert NerReader(lines(*rows, ending="tsv")).load()["dev"][0]["tokens"][0] == "Ida"
+    renamed = lines("words\ttags", "Ida\tB-PER", ending="tsv") | {"columns": {"tokens": "words"}}
     assert NerReader(renamed).load()["dev"][0]["tokens"] == ["Ida"]
     release = {"title": "t", "paragraphs": [{"context": ASKED["context"], "qas": [
         {"id": "q", "question": "Who sang?", "answers": [{"text": "Ida", "answer_start": 0}]}]}]}  # fmt: skip
     for content in ([ASKED], {"data": [release]}):
-        assert SquadReader(lines(tmp_path, content, ending="json")).load()["test"][0]["answers"] == ["Ida"]
+        assert SquadReader(lines(content, ending="json")).load()["test"][0]["answers"] == ["Ida"]
 
 
 @cases(r"""
@@ -220,44 +224,44 @@ def test_tags_are_a_table_or_columns_and_questions_a_table_or_the_release_by_the
     csv | ["\"never closed,1", "fine,2"] | all\.csv:\d: cannot be read as CSV
     csv | [] | all\.csv: the table has no rows
 """)
-def test_a_row_that_would_run_into_another_is_refused_with_its_line(tmp_path, ending, rows, told):
-    data = lines(tmp_path, "text,label".replace(",", ",\t"[ending == "tsv"]), *rows, ending=ending)
+def test_a_row_that_would_run_into_another_is_refused_with_its_line(lines, ending, rows, told):
+    data = lines("text,label".replace(",", ",\t"[ending == "tsv"]), *rows, ending=ending)
     with refuses(told):
         Sst5Reader(data, phrases="sentences").load()
 
 
-def test_text_stays_text_in_csv_and_packed_files_are_tables(tmp_path, file):
-    data = lines(tmp_path, "text,label,", "1.5,3,x", "2020-01-01,0,y", ending="csv")
+def test_text_stays_text_in_csv_and_packed_files_are_tables(lines, tmp_path, file):
+    data = lines("text,label,", "1.5,3,x", "2020-01-01,0,y", ending="csv")
     assert Sst5Reader(data, phrases="sentences").load()["dev"]["label"][:] == [3, 0]
     packed = file(gzip.compress((tmp_path / "all.csv").read_bytes()), "all.csv.gz")
     assert len(Sst5Reader(dict.fromkeys(data, str(packed)), phrases="sentences").load()["dev"]) == 2
     with refuses("row 0: unknown label True"):
-        SnliReader(lines(tmp_path, PAIR | {"label": True})).load()
+        SnliReader(lines(PAIR | {"label": True})).load()
 
 
-def test_an_array_of_json_may_be_one_line_longer_than_a_line_of_text(tmp_path, monkeypatch):
+def test_an_array_of_json_may_be_one_line_longer_than_a_line_of_text(lines, monkeypatch):
     monkeypatch.setattr(limits, "LINE", 100)
-    assert len(NerReader(lines(tmp_path, ROWS * 10, ending="json")).load()["train"]) == 20
+    assert len(NerReader(lines(ROWS * 10, ending="json")).load()["train"]) == 20
     with refuses(r"all\.json: the table has no rows"):
-        NerReader(lines(tmp_path, " ", ending="json")).load()
+        NerReader(lines(" ", ending="json")).load()
 
 
-def test_a_word_a_row_and_lists_as_python_prints_them_are_refused(tmp_path):
+def test_a_word_a_row_and_lists_as_python_prints_them_are_refused(lines):
     with refuses("has one word in each row, but a row must be a sentence"):
-        NerReader(lines(tmp_path, *({"tokens": word, "tags": "O"} for word in ("Ida", "sang")))).load()
+        NerReader(lines(*({"tokens": word, "tags": "O"} for word in ("Ida", "sang")))).load()
     with refuses("row 0: tokens is a list as Python prints it; in CSV write"):
-        NerReader(lines(tmp_path, "tokens,tags", "\"['Ida', 'sang']\",O O", ending="csv")).load()
+        NerReader(lines("tokens,tags", "\"['Ida', 'sang']\",O O", ending="csv")).load()
 
 
-def test_a_column_may_be_named_by_one_of_ours_and_a_key_that_nothing_reads_is_refused(tmp_path):
+def test_a_column_may_be_named_by_one_of_ours_and_a_key_that_nothing_reads_is_refused(lines):
     rows = [
         {"sentence": "fine", "stars": 4, "text": "x", "label": 0},
         {"sentence": "bad", "stars": 1, "text": "y", "label": 0},
     ]
-    data = lines(tmp_path, *rows)
+    data = lines(*rows)
     columns = {"columns": {"text": "sentence", "label": "stars"}}
     assert Sst5Reader(data | columns, phrases="sentences").load()["dev"]["label"][:] == [4, 1]
-    swapped = lines(tmp_path, {"premise": "b", "hypothesis": "a", "label": 0})
+    swapped = lines({"premise": "b", "hypothesis": "a", "label": 0})
     pair = SnliReader(swapped | {"columns": {"premise": "hypothesis", "hypothesis": "premise"}}).load()["dev"][0]
     assert (pair["premise"], pair["hypothesis"]) == (["a"], ["b"])
     for reader in (CorefReader, NerReader, SnliReader, SquadReader, SrlReader, Sst5Reader):
@@ -273,13 +277,13 @@ def test_a_column_may_be_named_by_one_of_ours_and_a_key_that_nothing_reads_is_re
                 reader(data | {key: "x"}).load()
 
 
-def test_keys_of_tables_are_refused_of_other_files(tmp_path):
-    data = lines(tmp_path, "Ida B-PER", ending="iob2")
+def test_keys_of_tables_are_refused_of_other_files(lines):
+    data = lines("Ida B-PER", ending="iob2")
     for key, value in (("columns", {"tokens": "0"}), ("tag_names", ["O", "B-PER"])):
         with refuses(rf"task\.data\.{key} is for tables.* task\.data\.word_column and .*tag_col"):
             NerReader(data | {key: value}).load()
     with refuses(r"task\.data\.columns is for tables, and .*all\.txt is not one; leave it out"):
-        Sst5Reader(lines(tmp_path, "(3 fine)", ending="txt") | {"columns": {"text": "a"}}).load()
+        Sst5Reader(lines("(3 fine)", ending="txt") | {"columns": {"text": "a"}}).load()
 
 
 # Rows that are mapped from a file.

@@ -36,6 +36,12 @@ def document(column: str, name="(a/b_0001); part 000", before="w\t", end="#end d
 
 
 @pytest.fixture
+def scored(file):
+    """The scores of the text of two files, gold and predicted."""
+    return lambda gold, predicted: score(file(gold, "gold"), file(predicted, "predicted"))
+
+
+@pytest.fixture
 def counts(monkeypatch):
     """The counts of the last metric that was computed."""
     found = {}
@@ -50,10 +56,10 @@ def counts(monkeypatch):
 
 
 @pytest.mark.parametrize("case", PRINTED, ids=[case for case, *_ in PRINTED])
-def test_the_counts_are_those_of_the_reference_scorer(case, file, counts):
+def test_the_counts_are_those_of_the_reference_scorer(case, scored, counts):
     _, gold, predicted, *printed = case
     expected = [[float(Fraction(number)) for number in cell.split()] for cell in printed]
-    scores = score(file(document(gold), "gold"), file(document(predicted), "predicted"))
+    scores = scored(document(gold), document(predicted))
     for name, numbers in zip(("muc", "b3", "ceafe"), expected, strict=True):
         assert counts[name] == pytest.approx(numbers), name
         recall = 100 * numbers[0] / numbers[1] if numbers[1] else 0
@@ -103,23 +109,23 @@ def test_counts_are_summed_over_documents_before_ratios_are_taken():
     assert scores["ceafe_recall"] == 50.0
 
 
-def test_documents_are_matched_by_name(file, counts, capsys):
+def test_documents_are_matched_by_name(scored, counts, capsys):
     gold = document("(0) (0)", "(a); part 000") + document("(0) (0)", "(a); part 001")
     predicted = document("(0) (0)", "(z); part 000") + document("(3) (3)", "(a); part 001 ")
-    score(file(gold, "gold"), file(predicted, "predicted"))
+    scored(gold, predicted)
     assert counts["muc"] == (1, 2, 1, 1)  # what only the gold has counts, what only the predictions have does not
     told = capsys.readouterr().err
     assert re.search(r"predicted: not in .* not scored: \(z\); part 000\n", told)
     assert re.search(r"gold: not in .* without predictions: \(a\); part 000\n", told)
 
 
-def test_other_words_are_scored_as_the_scorer_does_and_told(file, capsys):
+def test_other_words_are_scored_as_the_scorer_does_and_told(scored, capsys):
     text = "#begin document (a); part 000\n{}\n#end document\n"
     gold, other = (
         "\n".join(f"a 0 {i} {word} - - - - - - - (0)" for i, word in enumerate(words.split()))
         for words in ("Ida sang", "Ida slept")
     )
-    assert score(file(text.format(gold), "gold"), file(text.format(other), "predicted"))["muc_f1"] == 100
+    assert scored(text.format(gold), text.format(other))["muc_f1"] == 100
     assert re.search(r"predicted:3: 'slept', where .*gold:3 has 'sang'\n$", capsys.readouterr().err)
 
 
@@ -131,10 +137,10 @@ def test_any_number_of_columns_may_stand_before_the_mentions(before, file, count
     assert counts["b3"] == (4, 4, 4, 4)
 
 
-def test_mentions_may_cross_the_end_of_a_sentence_and_need_no_pipe_between_them(file):
+def test_mentions_may_cross_the_end_of_a_sentence_and_need_no_pipe_between_them(scored):
     gold = "#begin document x\nw (1(0\n\nw 0)\nw 1)(0)\nw (1)\nw (0)\n#end document\n"
     predicted = "#begin document x\nw (0|(1\n\n\nw 0)\nw (0)|1)\nw (1)\nw (0)\n#end document\n"
-    assert score(file(gold, "gold"), file(predicted, "predicted"))["conll_f1"] == pytest.approx(100)
+    assert scored(gold, predicted)["conll_f1"] == pytest.approx(100)
 
 
 GOOD = document("(0) (1 1) (0) (1)")
@@ -164,10 +170,10 @@ def test_a_broken_file_is_refused_with_its_line(text, line, message, file):
     - (0|(0 0)|0) (0)     | 3
     (1) (0 (0) 0) (1)|(1) | 6
 """)
-def test_gold_with_a_mention_twice_in_a_chain_is_refused(file, gold, line):
+def test_gold_with_a_mention_twice_in_a_chain_is_refused(scored, gold, line):
     """The reference scorer takes it, and prints 120 % for the CEAF of the first case."""
     with refuses(rf"gold:{line}: cluster \d has .* as a mention twice"):
-        score(file(document(gold), "gold"), file(document("(0) (0) -" if line == 2 else gold), "predicted"))
+        scored(document(gold), document("(0) (0) -" if line == 2 else gold))
 
 
 def test_no_gold_that_is_accepted_gives_more_than_all(file):
@@ -185,9 +191,9 @@ def test_no_gold_that_is_accepted_gives_more_than_all(file):
     assert scored > 10
 
 
-def test_many_repeated_mentions_are_refused_as_the_reference_scorer_does(file):
+def test_many_repeated_mentions_are_refused_as_the_reference_scorer_does(scored):
     gold, eleven = document(" ".join(["(0)"] * 12)), document(" ".join(["(0)|(1)"] * 11 + ["(0)"]))
     with refuses("11 mentions of the key"):
-        score(file(gold, "gold"), file(eleven, "predicted"))
+        scored(gold, eleven)
     ten = document(" ".join(["(0)|(1)"] * 10 + ["(0)"] * 2))
-    assert score(file(gold, "gold"), file(ten, "predicted"))["conll_f1"] == pytest.approx(100)
+    assert scored(gold, ten)["conll_f1"] == pytest.approx(100)

@@ -35,8 +35,8 @@ def conlleval(gold: Sentences, predicted: Sentences) -> dict[str, float]:
     before = ("O", "O")
     for one, other in zip(gold, predicted, strict=True):
         for pair in [*zip(one, other, strict=True), ("O", "O")]:
-            closing = [ends(b, t) for b, t in zip(before, pair, strict=True)]
-            opening = [starts(b, t) for b, t in zip(before, pair, strict=True)]
+            closing = [*map(ends, before, pair)]
+            opening = [*map(starts, before, pair)]
             if matching and any(closing):
                 right += all(closing)
                 matching = False

@@ -98,8 +98,7 @@ def assert_equal(a, b, rtol: float) -> None:
     assert a[1].keys() == b[1].keys()
     for name, gradient in a[1].items():
         assert (gradient - b[1][name]).norm() <= rtol * gradient.norm(), name
-    for x, y in zip(a[2], b[2], strict=True):
-        torch.testing.assert_close(x, y, rtol=10 * rtol, atol=10 * rtol)
+    torch.testing.assert_close(a[2], b[2], rtol=10 * rtol, atol=10 * rtol)
 
 
 def test_a_step_by_touched_rows_is_that_by_the_whole_softmax(corpus):
@@ -184,8 +183,8 @@ def test_rows_change_as_by_torchs_sparse_adam():
         step.change(torchs, 0.1 / (update + 1))
     assert all(map(torch.equal, tables, copies))
     kept = [optimiser.state[each] for optimiser, made in ((ours, tables), (torchs, copies)) for each in made[:1]]
-    assert kept[0]["step"] == kept[1]["step"] == 3
-    assert all(torch.equal(kept[0][name], kept[1][name]) for name in ("exp_avg", "exp_avg_sq"))
+    assert kept[0]["step"] == 3
+    torch.testing.assert_close(*kept, rtol=0, atol=0)
 
 
 def test_a_sole_negative_that_is_the_target_costs_nothing():
