@@ -41,7 +41,7 @@ def embedded(*lengths: int, size: int = 6, elmo: int = 0, extra: int = 0) -> Emb
     return Embedded(torch.randn(*mask.shape, size), torch.randn(*mask.shape, elmo) if elmo else None, mask)
 
 
-def with_gradients(output: Tensor, inputs: Iterable[Tensor], **how: bool) -> list[Tensor]:
+def with_gradients(output: Tensor, inputs: Iterable[Tensor], **how: Any) -> list[Tensor]:
     """An output, and the gradients of the sum of its numbers, each with another weight."""
     weights = torch.linspace(-1, 1, output.numel(), dtype=output.dtype).view_as(output)
     return [output.detach(), *torch.autograd.grad((output * weights).sum(), list(inputs), **how)]
