@@ -148,7 +148,7 @@ class Record(Started):
             unique.
         inputs: the digests of its data and of its files of word vectors: runs with equal inputs are comparable.
         dev_scores: the monitored metric on dev after every epoch, in percent.
-        rises: whether its dev score was best in the last allowed epoch.
+        most_epochs, rises: the maximum of epochs; whether its dev score was best in the last of these.
     """
 
     metrics: dict[str, dict[str, float]]
@@ -187,7 +187,8 @@ class Record(Started):
         )
         self.inputs = self.data_sha256, *self.vector_files
         self.dev_scores: list[float] = self.history.get(f"dev.{self.monitor}", [None])  # refused by readers of records
-        self.rises: bool = self.epoch == self.config["task"].get("fit", {}).get("epochs")
+        self.most_epochs: int | None = self.config["task"].get("fit", {}).get("epochs")
+        self.rises = self.epoch == self.most_epochs
 
     def fills_batch(self, fraction: float) -> bool:
         """Whether this fraction of a full run's data fills a batch, by the updates of its first epoch."""
