@@ -18,15 +18,11 @@ from importlib.metadata import PackageNotFoundError, version  # noqa: E402
 from pkgutil import resolve_name  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
-from elmo_bench.system import (  # noqa: E402
-    children,
-    code,
-    signals,
-)
+from elmo_bench.system import code, processes  # noqa: E402
 
 if COMMAND:
-    signals.at_once()
-    children.end_with_parent()
+    processes.end_at_signals()
+    processes.end_with_parent()
 
 try:
     __version__ = version("elmo_bench")

@@ -25,7 +25,7 @@ from hydra.core.global_hydra import GlobalHydra
 from elmo_bench.commands.command import command
 from elmo_bench.layers import bilm
 from elmo_bench.sweeps import local
-from elmo_bench.system import children, places
+from elmo_bench.system import places, processes
 from tests import fakes
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def run(conf: Path, name: str, arguments: Sequence[str]) -> None:
     if "STOP" in os.environ:
         stop_in_mid_epoch(*map(int, os.environ["STOP"].split(",")))
     for other in ("train", "prepare"):
-        setattr(local, other.upper(), children.python("tests.command", str(places.CONF), other))
+        setattr(local, other.upper(), processes.python("tests.command", str(places.CONF), other))
     command(name).main(name)
 
 

@@ -24,7 +24,7 @@ from elmo_bench.bilm import frozen
 from elmo_bench.configuration import composing
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.nn.kernels import library
-from elmo_bench.system import children, places
+from elmo_bench.system import places, processes
 from elmo_bench.system.machine import cores
 from tests import fakes, toy
 
@@ -201,7 +201,7 @@ class Bench:
     def process(self, name: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """The same in a new process, as a user starts it."""
         return subprocess.run(
-            children.python("tests.command", str(self.conf), name, *arguments),
+            processes.python("tests.command", str(self.conf), name, *arguments),
             cwd=ROOT, env=clean_environment() | environment, capture_output=True, text=True, timeout=PATIENCE,
         )  # fmt: skip
 

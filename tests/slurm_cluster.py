@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from elmo_bench.system import children
+from elmo_bench.system import processes
 from tests.conftest import clean_environment
 
 COMMANDS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol")
@@ -116,7 +116,7 @@ def _started(command: Sequence[str], folder: Path, environment: dict[str, str]) 
     tests = os.getpid()
     with open(folder / f"{command[0]}.log", "wb") as log:
         return subprocess.Popen(command, env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                                preexec_fn=lambda: children.end_with_parent(tests))  # fmt: skip
+                                preexec_fn=lambda: processes.end_with_parent(tests))  # fmt: skip
 
 
 def _until_idle(environment: dict[str, str], folder: Path) -> None:

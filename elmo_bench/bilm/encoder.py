@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from elmo_bench.bilm.options import Options
+from elmo_bench.nn.char_cnn import largest
 from elmo_bench.nn.numerics import Linear
-from elmo_bench.nn.windows import largest
 
 BOS, EOS = 256, 257  # begin and end of sentence: tokens of one "character"
 WORD_BEGIN, WORD_END, PADDING = 258, 259, 260

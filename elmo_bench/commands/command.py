@@ -41,7 +41,7 @@ HEADINGS = {  # the commands of each heading of the help, with their classes
         "predict": "use:Predict", "demo": "use:Demo", "embed": "use:Embed", "compare": "use:Compare",
         "export_head": "use:ExportHead",
     },
-    "machine": {"bench": "machine:Bench"},
+    "machine": {"bench": "bilm:Bench"},
 }  # fmt: skip
 COMMANDS = {name: place for commands in HEADINGS.values() for name, place in commands.items()}
 RESUMES = "running the command again resumes from the last completed epoch"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn
 from pydantic import Field
 
 from elmo_bench.commands.command import RESUMES, Command, Examples, Folder
-from elmo_bench.system import children, console, places
+from elmo_bench.system import console, places, processes
 from elmo_bench.system.errors import UserError
 
 if TYPE_CHECKING:  # `--help` does not import it
@@ -52,9 +52,9 @@ class Train(Command):
         def command(cfg: DictConfig) -> float | None:
             os.chdir(HydraConfig.get().runtime.cwd)  # for paths of the user, also with hydra.job.chdir=true
             if "Joblib" in HydraConfig.get().launcher["_target_"]:
-                children.end_with_parent()
+                processes.end_with_parent()
             elif not _in_process():  # a job of a cluster does not end with the command that queued it
-                os.environ.pop(children.PARENT, None)
+                os.environ.pop(processes.PARENT, None)
             from elmo_bench.running.launch import train  # not needed for `--cfg job` or a wrong key
 
             try:
@@ -71,11 +71,11 @@ class Train(Command):
         sys.argv = [each for each in sys.argv if each not in TRACEBACK]
         check_flags()
         sys.argv += [part for folder in places.conf()[:-1] for part in ("--config-dir", str(folder))]
-        os.environ[children.PARENT] = str(os.getpid())  # for processes of a launcher
+        os.environ[processes.PARENT] = str(os.getpid())  # for processes of a launcher
         try:
             command()
         finally:
-            os.environ.pop(children.PARENT, None)
+            os.environ.pop(processes.PARENT, None)
         if failed:
             raise failed[0]
 

@@ -103,29 +103,21 @@ class Started:
     config: Plain
     own_files: dict[str, str] | None = None
 
-    where: str = field(init=False)
-    has_elmo: bool = field(init=False)
-    bilm_name: str | None = field(init=False)
-    bilm_seed: int = field(init=False)
-    from_bilm: bool = field(init=False)
-    has_seen: bool = field(init=False)
-    monitor: str = field(init=False)
-    paper: Plain = field(init=False)
-    fraction: float = field(init=False)
-    vectors: str = field(init=False)
-
     def __post_init__(self):
         config, source = self.config, self.config.get("bilm") or {}
-        self.where, self.bilm_name = config["elmo"]["where"], self.bilm["name"]
-        self.has_elmo, self.bilm_seed = self.where != "none", source.get("seed", 1)
+        self.where: str = config["elmo"]["where"]
+        self.has_elmo = self.where != "none"
+        self.bilm_name: str | None = self.bilm["name"]
+        self.bilm_seed: int = source.get("seed", 1)
         self.from_bilm = not self.has_elmo or source.get("_target_", BILM) == BILM
         self.has_seen = self.has_elmo and self.task in source.get("seen", ())
-        self.monitor, self.paper = config["task"]["monitor"], config["task"].get("paper") or {}
-        self.fraction = config.get("fraction", 1.0)
+        self.monitor: str = config["task"]["monitor"]
+        self.paper: Plain = config["task"].get("paper") or {}
+        self.fraction: float = config.get("fraction", 1.0)
         block: Plain = config.get("vectors") or {"source": "page"}
         sets = block.get("sets", {}).values() if block["source"] == "sets" else ()
         named = "+".join(each["name"] for each in sets) or ("random" if block["source"] == "page" else block["source"])
-        self.vectors = self.variant.get("vectors", named)
+        self.vectors: str = self.variant.get("vectors", named)
 
     @cached_property
     def own_data(self) -> dict[str, str]:
@@ -156,7 +148,7 @@ class Record(Started):
             unique.
         inputs: the digests of its data and of its files of word vectors: runs with equal inputs are comparable.
         dev_scores: the monitored metric on dev after every epoch, in percent.
-        rises: whether its dev score was best in the last allowed epoch.
+        most_epochs, rises: the maximum of epochs; whether its dev score was best in the last of these.
     """
 
     metrics: dict[str, dict[str, float]]
@@ -185,21 +177,18 @@ class Record(Started):
     more: Plain = field(default_factory=dict)
     path: Path | None = field(default=None, compare=False)
 
-    weights: str | None = field(init=False)
-    vector_files: list[str] = field(init=False)
-    inputs: tuple[str, ...] = field(init=False)
-    dev_scores: list[float] = field(init=False)
-    rises: bool = field(init=False)
-
     def __post_init__(self):
         super().__post_init__()
         recipe = self.settings.get("bilm", {}).get("recipe")
-        self.weights = self.bilm["sha256"] if recipe is None else fingerprint(recipe, 64)
+        self.weights: str | None = self.bilm["sha256"] if recipe is None else fingerprint(recipe, 64)
         words = self.settings["task"].get("words") or {}
-        self.vector_files = DIGEST.findall(json_text.dumps([self.settings.get("vectors"), words.get("path")]))
+        self.vector_files: list[str] = DIGEST.findall(
+            json_text.dumps([self.settings.get("vectors"), words.get("path")])
+        )
         self.inputs = self.data_sha256, *self.vector_files
-        self.dev_scores = self.history.get(f"dev.{self.monitor}", [None])  # refused by readers of records
-        self.rises = self.epoch == self.config["task"].get("fit", {}).get("epochs")
+        self.dev_scores: list[float] = self.history.get(f"dev.{self.monitor}", [None])  # refused by readers of records
+        self.most_epochs: int | None = self.config["task"].get("fit", {}).get("epochs")
+        self.rises = self.epoch == self.most_epochs
 
     def fills_batch(self, fraction: float) -> bool:
         """Whether this fraction of a full run's data fills a batch, by the updates of its first epoch."""

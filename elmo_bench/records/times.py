@@ -34,7 +34,7 @@ def expected(run: RunConfig, records: Sequence[Record]) -> float:
 
 def _proportion(run: RunConfig, record: Record) -> float:
     fit, limit = run.task.fit, run.trainer.limit_batches
-    epochs = fit.epochs / (record.config["task"].get("fit", {}).get("epochs") or fit.epochs)
+    epochs = fit.epochs / (record.most_epochs or fit.epochs)
     share = run.fraction / record.fraction
     if run.fraction < 1:
         share = max(share, min(1.0, fit.least_updates / record.updates))

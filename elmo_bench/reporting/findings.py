@@ -183,7 +183,7 @@ def _unfinished(groups: Sequence[Group]) -> str:
     """A note if all runs of an arm end at the maximum of epochs while the weaker arm still gains more; else empty."""
     last = [[record.dev_scores for record in group.records] for group in groups]
     gained = [fmean(dev[-1] - dev[-3] for dev in scores) if min(map(len, scores)) > 2 else 0.0 for scores in last]
-    caps = ([r.config["task"].get("fit", {}).get("epochs") == r.epochs for r in group.records] for group in groups)
+    caps = ([r.most_epochs == r.epochs for r in group.records] for group in groups)
     if not any(map(all, caps)) or gained[-1] <= max(UNFINISHED, gained[0]):
         return ""
     ends = " and ".join(f"{still:+.2f}" for still in gained)

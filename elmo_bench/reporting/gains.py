@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import groupby, product
 from math import comb
@@ -38,7 +38,7 @@ RISES, SEEN = "↑", "†"
 RISING = f"N {RISES}: N of these runs had their best dev score in the last epoch; more epochs might raise the score."
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Group:
     """Runs that differ only in their seed, sorted by seed.
 
@@ -54,12 +54,8 @@ class Group:
 
     records: list[Record]
     name: str = ""
-    among: Sequence[Group] = field(default=(), repr=False)
+    among: Sequence[Group] = ()
     metric: str = ""
-    first: Record = field(init=False, repr=False)
-    rising: str = field(init=False, repr=False)
-    seeds: str = field(init=False, repr=False)
-    mark: str = field(init=False, repr=False)
 
     def __post_init__(self):
         self.first = self.records[0]
@@ -215,9 +211,6 @@ class Gain:
     note: str
     clusters: str = ""
     carried: str = ""
-    interval: tuple[float, float] | None = field(init=False)
-    p: float | None = field(init=False)
-    verdict: str = field(init=False)
 
     def __post_init__(self):
         several = min(self.seeds) > 1
@@ -391,9 +384,6 @@ class Comparison:
     dev: Gain
     test: Gain
     context: Gain | None = None
-    task: str = field(init=False)
-    changes: str = field(init=False)
-    title: str = field(init=False)
 
     def __post_init__(self):
         run = self.treated.first

@@ -183,11 +183,7 @@ def data(chapters: Sequence[Chapter]) -> str:
         chapter.anchor: {
             "title": chapter.title,
             "words": [*chapter.words, *chapter.more],
-            "tables": [
-                dict(zip(Section._fields[:5], table, strict=False))
-                | {"rows": [[*map(plain, row)] for row in table.rows]}
-                for table in chapter.tables
-            ],
+            "tables": [*map(table, chapter.tables)],
             "charts": [
                 {"title": chart.title, "alt": chart.alt, "data": json_text.parse(chart.data.to_json(orient="split"))}
                 for chart in chapter.charts

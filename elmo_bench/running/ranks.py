@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment, find_free_network_port
 from torch import distributed
 
-from elmo_bench.system import children
+from elmo_bench.system import processes
 from elmo_bench.system.errors import Interrupted, UserError
 from elmo_bench.system.storage import json_text
 
@@ -112,7 +112,7 @@ def _start(rank: Rank, task: dict[str, Any], folder: Path) -> subprocess.Popen[b
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / f"rank{rank.number}.log", "wb") as log:
         process = subprocess.Popen(
-            children.python("elmo_bench.running.run"),
+            processes.python("elmo_bench.running.run"),
             stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT,
         )  # fmt: skip
     assert process.stdin is not None

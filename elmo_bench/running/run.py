@@ -29,7 +29,7 @@ from elmo_bench.running.module import SMALLER, BenchModule
 from elmo_bench.running.ranks import Rank
 from elmo_bench.running.record import Description, make_record
 from elmo_bench.running.tracking import Tracking, check_watched, instantiated, tracking
-from elmo_bench.system import children, console, machine
+from elmo_bench.system import console, machine, processes
 from elmo_bench.system.errors import UserError, explained
 from elmo_bench.task import Reader
 
@@ -141,7 +141,7 @@ def fit_and_test(
 def main() -> None:
     """The process of another device, started by rank 0 (`ranks.started`): reads the run from standard input."""
     task = json.load(sys.stdin)
-    children.end_with_parent(task["parent"])
+    processes.end_with_parent(task["parent"])
     vectors = None if task["vectors"] is None else Path(task["vectors"])
     follow(schema.from_plain(task["config"]), Path(task["folder"]), Rank(*task["rank"]), vectors)
 

@@ -21,7 +21,7 @@ from torch.utils.benchmark import timer
 
 from elmo_bench.bilm.encoder import SENTENCE_BEGIN, SENTENCE_END, character_table, used_characters
 from elmo_bench.bilm.options import Options
-from elmo_bench.system import children, console
+from elmo_bench.system import console, processes
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import open_text, write_text
 
@@ -159,7 +159,7 @@ def in_own_process(function: Callable[..., Any], *arguments: Any, limit: float |
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "call.json"
         write_text(file, json_text.dumps([function.__module__, function.__name__, arguments]))
-        command = children.python(__name__, str(file))
+        command = processes.python(__name__, str(file))
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=limit)
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -30,7 +30,7 @@ from pydantic import NonNegativeInt, PositiveInt
 
 from elmo_bench.configuration.keys import Keys, Text, valid
 from elmo_bench.records import store
-from elmo_bench.system import children, console, places
+from elmo_bench.system import console, places, processes
 from elmo_bench.system.errors import UserError, printable
 from elmo_bench.system.storage import yaml_text
 
@@ -141,7 +141,7 @@ class Preparation:
         Raises:
             RuntimeError: it ended for a reason that another start may fix.
         """
-        environment = {**os.environ, **children.environment()}
+        environment = {**os.environ, **processes.environment()}
         process = subprocess.Popen(self.command, env=environment, process_group=0, preexec_fn=_ignore_signals)
         try:
             status = process.wait()
@@ -246,7 +246,7 @@ def submit(
     except ImportError:
         raise UserError("on=slurm needs the extra `slurm`: pip install -c constraints.txt -e '.[slurm]'") from None
     try:
-        attempts, started = cluster.attempts, shlex.join(children.python("")[:-2])  # submitit adds -m and its module
+        attempts, started = cluster.attempts, shlex.join(processes.python("")[:-2])  # submitit adds -m and its module
         executor = submitit.AutoExecutor(folder, cluster="slurm", slurm_max_num_timeout=attempts, slurm_python=started)
         executor.update_parameters(**_parameters(cluster, job, name, after))
         # Slurm's answer, which submitit prints, is also in the error.

@@ -26,13 +26,13 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from elmo_bench.records import store
 from elmo_bench.records.times import in_time
 from elmo_bench.sweeps.plan import Plan, Point, read_records
-from elmo_bench.system import children, machine, signals
+from elmo_bench.system import machine, processes
 from elmo_bench.system.console import LINES, MARK
 from elmo_bench.system.errors import Interrupted, UserError
 
 GRACE = 5.0  # seconds that an interrupted command has to exit before it is killed
-TRAIN = children.python("elmo_bench", "train")
-PREPARE = children.python("elmo_bench", "prepare")
+TRAIN = processes.python("elmo_bench", "train")
+PREPARE = processes.python("elmo_bench", "prepare")
 
 
 def run_missing(plan: Plan) -> None:
@@ -119,13 +119,13 @@ def run_jobs(
     Returns:
         For each job its error, or None.
 
-    A signal that ends this process (`terminal.signals`) interrupts every running job, waits for it, and is raised as
-    `KeyboardInterrupt`. If this process is killed, jobs that are our commands end with it.
+    A signal that ends this process (`processes.signals_heard`) interrupts every running job, waits for it, and is
+    raised as `KeyboardInterrupt`. If this process is killed, jobs that are our commands end with it.
     """
     pool, dealt, free = _Pool(ended), cycle(gpus), Queue[list[str]]()
     for _ in range(at_once):
         free.put([*dict.fromkeys(islice(dealt, each))])
-    with signals.heard(), pool.progress, ThreadPoolExecutor(at_once) as threads:
+    with processes.signals_heard(), pool.progress, ThreadPoolExecutor(at_once) as threads:
         try:
             outcomes = []
             for i, job in enumerate(jobs):
@@ -142,7 +142,7 @@ def run_jobs(
 def _started(job: Job, at_once: int, gpus: Sequence[str]) -> subprocess.Popen[str]:
     """Starts a job in its own process group, so that a Ctrl-C on the terminal reaches it only once, through us."""
     threads = str(max(1, machine.cores() // at_once))
-    environment = {"OMP_NUM_THREADS": threads, **os.environ, **children.environment(), "PYTHONUNBUFFERED": "1"}
+    environment = {"OMP_NUM_THREADS": threads, **os.environ, **processes.environment(), "PYTHONUNBUFFERED": "1"}
     if sys.stdout.isatty():
         environment[LINES] = "1"
     if gpus:

@@ -159,9 +159,8 @@ def plan(request: SweepRequest) -> Plan:
         try:
             for values in points(request.sweep, chosen, seeds, request.instead):
                 setting = tuple(value.lstrip("+") for value in values if not value.startswith("seed="))
-                typed = [value.removeprefix("seed=") for value in values if value.startswith("seed=")]
-                seed = int(typed[-1]) if typed else 1
-                listed.append(Point(task, setting, seed, (f"+sweep={request.sweep}", *chosen, *values)))
+                typed = (int(value.removeprefix("seed=")) for value in reversed(values) if value.startswith("seed="))
+                listed.append(Point(task, setting, next(typed, 1), (f"+sweep={request.sweep}", *chosen, *values)))
         except Exception as error:
             refused.append(_correctable(error))
     if not listed:

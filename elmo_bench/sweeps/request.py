@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from elmo_bench.configuration import pages
 from elmo_bench.configuration.composing import DATA, PLACES, compose, matters, parse, validated
 from elmo_bench.configuration.keys import flat, relative
-from elmo_bench.configuration.pages import Setting, SweepTable, changes_results, read
+from elmo_bench.configuration.pages import Setting, changes_results, read
 from elmo_bench.records import frame
 from elmo_bench.records.frame import normal
 from elmo_bench.system import console, places
@@ -52,15 +52,9 @@ class SweepRequest:
     on: str = "local"
     cluster: Sequence[str] = ()
 
-    table: SweepTable = field(init=False)
-    changes: list[str] = field(init=False)
-    has_files: bool = field(init=False)
-    instead: list[str] = field(init=False)
-    all_seeds: list[int] = field(init=False)
-
     def __post_init__(self):
         self.table = pages.table(self.sweep)
-        self.changes, self.has_files, self.instead = [], False, []
+        self.changes, self.has_files, self.instead = list[str](), False, list[str]()
         varied = {str(key).lstrip("+") for key in _params(self.sweep)}
         for one in self.overrides:
             key, _, value = one.partition("=")

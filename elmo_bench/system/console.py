@@ -14,7 +14,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
-from elmo_bench.system import signals
+from elmo_bench.system import processes
 from elmo_bench.system.errors import UserError, ran_out
 from elmo_bench.system.storage import disk
 
@@ -35,13 +35,13 @@ def report(main: Callable[[], T], again: str = "run the command again") -> T:
     errors it is always shown. A signal ends the command with one line and exit status 130 (SIGINT), 143 (SIGTERM) or
     129 (SIGHUP).
     """
-    with signals.heard(again):
+    with processes.signals_heard(again):
         try:
             return _reported(main)
         except BaseException:
-            if (number := signals.received()) is None:
+            if (number := processes.signal_received()) is None:
                 raise
-        print(signals.line(number), file=sys.stderr, flush=True)
+        print(processes.signal_line(number), file=sys.stderr, flush=True)
         # An interrupt during exec(), as in the import of a dataclass, stays noted in the interpreter, which would then
         # end itself by SIGINT instead of with this status. The next exec() clears the note.
         exec("")
@@ -65,7 +65,7 @@ def _reported(main: Callable[[], T]) -> T:
         _mute()
         sys.exit(1)
     except Exception as error:
-        if signals.received() is not None:
+        if processes.signal_received() is not None:
             raise
         message = explain(error)
         if message is None:

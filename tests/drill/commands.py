@@ -27,7 +27,7 @@ from elmo_bench.layers import shards
 from elmo_bench.records import publishing
 from elmo_bench.sources import pages as data_pages
 from elmo_bench.sweeps import local
-from elmo_bench.system import children, console
+from elmo_bench.system import console, processes
 from tests.drill import results, scene, warm
 from tests.drill.trial import EQUAL, FAULT, ONE_LINE, Answer, Area
 from tests.sources.test_data_command import COMMIT, bank, tar_gz
@@ -236,7 +236,7 @@ def _sweep(place: Path) -> Any:
 def _reproduce(place: Path) -> Any:
     """Runs in processes of their own."""
     os.environ["REAL"] = "1"
-    local.TRAIN = children.python("tests.command", str(place / "conf"), "train")
+    local.TRAIN = processes.python("tests.command", str(place / "conf"), "train")
     with scene.arguments(*scene.overrides(place, "jobs=2", "task.fit.epochs=1")):
         Reproduce.parse(sys.argv[1:]).run()
     return results.records(place)

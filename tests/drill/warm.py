@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.system import children
+from elmo_bench.system import processes
 from tests.drill.trial import FAULT, Answer, Area, chance, conduct, of_error
 
 VALUE = "value"
@@ -36,7 +36,7 @@ def start(action: Callable[[], Any], report: Callable[[tuple[str, Any]], None] =
         return child
     status = 1
     try:
-        children.end_with_parent(parent)
+        processes.end_with_parent(parent)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)  # until the action listens, it ends the fork
         status = _act(action, report)
@@ -100,7 +100,7 @@ def run(areas: Sequence[Area], seed: int, fraction: float, jobs: int) -> Iterato
 def _begin(areas: Sequence[Area], parent: int) -> None:
     global _chosen
     _chosen = areas
-    children.end_with_parent(parent)
+    processes.end_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal; the parent ends this process
 
 
@@ -141,7 +141,7 @@ def _answer(area: Area, seed: int, numbers: Sequence[int], writing: Any, folder:
     """The main function of a fork, in a process group of its own; what it prints goes to a file."""
     try:
         os.setpgid(0, 0)
-        children.end_with_parent(parent)
+        processes.end_with_parent(parent)
         log = os.open(folder / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.dup2(log, 1)
         os.dup2(log, 2)

@@ -14,7 +14,7 @@ import torch
 
 from elmo_bench.reporting.section import pipes
 from elmo_bench.speed.measuring import device_name
-from elmo_bench.system import children, machine, places
+from elmo_bench.system import machine, places, processes
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.storage.hashing import fingerprint
@@ -136,7 +136,7 @@ def _tests(work: Work, limit: float) -> Figures:
     chosen = "gpu" if work.place.type == "cuda" else "not gpu"
     with tempfile.TemporaryDirectory() as name:
         report = Path(name) / "report.xml"
-        command = children.python(
+        command = processes.python(
             "pytest", "-q", "-m", chosen, "-p", "no:cacheprovider", "-o", "minversion=7", f"--junitxml={report}",
             *map(str, sorted(folder.rglob("test_gpu_*.py"))),
             *([str(folder / "running" / "test_devices.py")] if work.place.type == "cuda" else []),

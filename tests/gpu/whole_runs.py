@@ -14,7 +14,7 @@ from typing import Any
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.running import unfinished
-from elmo_bench.system import children
+from elmo_bench.system import processes
 from tests.fakes import table
 
 COLD, RESUMED = "cold", "resumed"
@@ -70,7 +70,7 @@ def measured(name: str, kind: str, data: Sequence[str], batches: int) -> dict[st
 
 
 def _command(own: Sequence[str], results: Path) -> list[str]:
-    return children.python("elmo_bench", "train", *own, f"results_root={results}")
+    return processes.python("elmo_bench", "train", *own, f"results_root={results}")
 
 
 def _trained(own: Sequence[str], results: Path) -> Record:

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.nn import windows
+from elmo_bench.nn import char_cnn
+from elmo_bench.nn.char_cnn import largest
 from elmo_bench.nn.kernels import library
-from elmo_bench.nn.windows import largest
 from tests.conftest import needs_compiler
 from tests.fakes import for_each, with_gradients
 
@@ -42,15 +42,15 @@ def given(size: int) -> tuple[nn.ModuleList, Tensor, Tensor]:
 @pytest.mark.parametrize("compiled", [pytest.param(True, marks=needs_compiler), False])
 @for_each("size", "1 4 16 25")
 def test_values_and_gradients_are_those_of_each_word_alone(size, compiled, monkeypatch):
-    assert not compiled or windows.kernels() is not None
+    assert not compiled or char_cnn.kernels() is not None
     if not compiled:
-        monkeypatch.setattr(windows, "kernels", lambda half: None)
+        monkeypatch.setattr(char_cnn, "kernels", lambda half: None)
     torch.testing.assert_close(outcome(*given(size)), plain(*given(size)))
 
 
 @needs_compiler
 def test_in_bfloat16_the_values_are_close():
-    if windows.kernels(half=True) is None:
+    if char_cnn.kernels(half=True) is None:
         pytest.skip("no instructions for bfloat16, or no compiler that knows them")
     exact, *_ = outcome(*given(16))
     with torch.autocast("cpu"):
@@ -80,8 +80,8 @@ def test_a_number_that_is_not_finite_is_not_hidden_by_larger_ones(value):
 @needs_compiler
 def test_the_check_draws_no_random_numbers_of_a_training():
     state = torch.get_rng_state()
-    windows.kernels.cache_clear()
-    assert windows.kernels() is not None
+    char_cnn.kernels.cache_clear()
+    assert char_cnn.kernels() is not None
     assert torch.equal(torch.get_rng_state(), state)
 
 
@@ -92,6 +92,6 @@ def test_functions_that_compute_something_else_are_not_used(monkeypatch):
     call = found.call
     monkeypatch.setattr(found, "call", lambda name, threads, x, w, *more: call(name, threads, x, w * 1.01, *more))
     monkeypatch.setattr(library, "load", lambda half: found)
-    windows.kernels.cache_clear()
-    assert windows.kernels() is None
-    windows.kernels.cache_clear()
+    char_cnn.kernels.cache_clear()
+    assert char_cnn.kernels() is None
+    char_cnn.kernels.cache_clear()

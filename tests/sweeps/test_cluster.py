@@ -17,7 +17,7 @@ from elmo_bench.records import store
 from elmo_bench.running.unfinished import start_anew
 from elmo_bench.sweeps import cluster, queued
 from elmo_bench.sweeps.cluster import CANCELLED, RUNS, Attempt, Queued, QueuedRun, first_line, settings
-from elmo_bench.system import children, places
+from elmo_bench.system import places, processes
 from elmo_bench.system.errors import Interrupted, UserError
 from tests.conftest import PATIENCE
 from tests.fakes import cases, refuses
@@ -227,7 +227,7 @@ class Job:
         submitted = DelayedSubmission(attempt)
         submitted.set_timeout(60, attempt.attempts)
         submitted.dump(self.folder / "12_0_submitted.pkl")
-        program = " ".join([*children.python("submitit.core._submit"), str(self.folder)])
+        program = " ".join([*processes.python("submitit.core._submit"), str(self.folder)])
         (self.folder / "script").write_text(f"{first_line(self.folder, attempt.attempts)}\nexec {program}\n")
 
     def start(self, job: str = "12", *first: str) -> subprocess.Popen[bytes]:

@@ -103,9 +103,8 @@ def test_a_process_with_odd_streams_ends_in_one_line(shell, status, out, err):
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 SWALLOWS = """
 import ctypes, os, sys, threading, time
-from elmo_bench.system import console
-from elmo_bench.system import signals
-signals.GRACE = 0.3
+from elmo_bench.system import console, processes
+processes.GRACE = 0.3
 def main():
     print("begun", flush=True)
     try:
@@ -119,7 +118,7 @@ SLEEPS = "while True: time.sleep(0.1)"
 PARENT = """
 import sys
 from elmo_bench.sweeps.local import Job, run_jobs
-child = "import elmo_bench, os, time; from elmo_bench.system import children; children.end_with_parent();"
+child = "import elmo_bench, os, time; from elmo_bench.system import processes; processes.end_with_parent();"
 child += "open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(9999)"
 run_jobs([Job(name, [sys.executable, "-c", "import sys;" + child, name]) for name in sys.argv[1:]], 2)
 """
@@ -253,7 +252,7 @@ def test_jobs_end_with_the_one_who_started_them(tmp_path, number):
 
 
 def test_a_child_whose_parent_is_gone_already_ends_at_once():
-    code = "from elmo_bench.system import children; children.end_with_parent(1 << 22); print('still here')"
+    code = "from elmo_bench.system import processes; processes.end_with_parent(1 << 22); print('still here')"
     process = python(code)
     assert process.communicate(timeout=PATIENCE)[0] == ""
     assert process.returncode == -signal.SIGKILL

@@ -8,7 +8,7 @@ import pytest
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.card import files_of
-from elmo_bench.system import children, places
+from elmo_bench.system import places, processes
 from elmo_bench.text import hub as hubs
 from elmo_bench.trained.prediction import load
 from tests.conftest import PATIENCE, clean_environment
@@ -38,7 +38,7 @@ def cloud(tmp_path):
 
 def test_a_head_is_published_with_its_card_and_loaded_by_its_name(cloud):
     files, run = cloud
-    publish = (*children.python("elmo_bench", "publish"), "target=hub", "head=ner", "repo=user/ner")
+    publish = (*processes.python("elmo_bench", "publish"), "target=hub", "head=ner", "repo=user/ner")
     refused = run(*publish, HF_TOKEN="unknown")
     assert refused.returncode == 2
     assert refused.stderr.startswith("error: user/ner: the hub refuses (Invalid token)")
