@@ -41,7 +41,7 @@ def of_device(parts: Parts) -> list[Section]:
 def _roof(parts: Parts) -> Section:
     found = [part for part in parts.values() if "roof" in part]
     rows = [
-        [precision, f"{max(part['roof'][precision] for part in found) / 1e12:,.2f}"]
+        (precision, f"{max(part['roof'][precision] for part in found) / 1e12:,.2f}")
         for precision in (found[0]["roof"] if found else ())
     ]
     title = f"Best rates of this device ({found[0]['device'] if found else ''})"
@@ -50,8 +50,8 @@ def _roof(parts: Parts) -> Section:
 
 def _table(parts: Parts, kind: str) -> Section:
     title, columns = TABLES[kind]
-    rows = [[text.format(**row) for text in columns.values()] for row in _rows(parts, kind)]
-    return Section(title, "", [*columns], rows)
+    rows = [tuple(text.format(**row) for text in columns.values()) for row in _rows(parts, kind)]
+    return Section(title, "", tuple(columns), rows)
 
 
 def _rows(parts: Parts, kind: str) -> list[dict[str, Any]]:
@@ -67,5 +67,5 @@ def _rows(parts: Parts, kind: str) -> list[dict[str, Any]]:
 def _table1(parts: Parts) -> Section:
     found = _rows(parts, "steps")
     tasks = list(dict.fromkeys(row["task"] for row in found))
-    rows = [[precision, f"{hours:,.1f}"] for precision, hours in steps.table1(found).items() if tasks]
+    rows = [(precision, f"{hours:,.1f}") for precision, hours in steps.table1(found).items() if tasks]
     return Section(f"Table 1, all arms and seeds, at most: {', '.join(tasks)}", "", ("precision", "device hours"), rows)
