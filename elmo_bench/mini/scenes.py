@@ -12,7 +12,7 @@ from collections import defaultdict
 from typing import Any, NamedTuple
 
 from elmo_bench.mini.language.clauses import Clauses, Sentence, sentence
-from elmo_bench.mini.language.lexicon import CLASS, THINGS, WORDS, Chance, Frame, Noun, Slot
+from elmo_bench.mini.language.lexicon import CLASS, TANGIBLE, WORDS, Chance, Frame, Noun, Slot, modifiers
 from elmo_bench.mini.language.world import INDEFINITE, Event, Participant, Style, World
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -20,8 +20,7 @@ FOLLOWS, OPEN, EXCLUDED = range(3)  # what is said, after what was told, as the 
 EXCLUDES = [{one, other} for one, others in WORDS["excludes"].items() for other in others.split()]
 GROUP = {word: group for group, words in WORDS["adjectives"].items() for word in words.split()}
 TELLING = {*WORDS["telling"].split()}
-TAKES = {cls: groups.split() for cls, groups in WORDS["modifiers"].items()}
-CLASSES, SCENE, PLACE = [*WORDS["nouns"]], ("person", "animal", *THINGS), Slot("ARGM-LOC", ("place",))
+CLASSES, PLACE = [*WORDS["nouns"]], Slot("ARGM-LOC", ("place",))
 NUMBERS, FIRST = WORDS["numbers"].split()[:4], 8  # only the first words of a list are used, and all with two senses
 
 
@@ -56,7 +55,7 @@ class Scenes(Clauses):
         super().__init__(chance, world)
         self._nouns, self._senses = defaultdict[Any, list[Noun]](list), defaultdict[str, list[Noun]](list)
         for noun in (noun for group in CLASS for noun in self.lexicon.nouns[group].items):
-            decided = (self.lexicon.is_decided(noun, classes) for classes in (CLASSES, [*{noun.cls, *SCENE}]))
+            decided = (self.lexicon.is_decided(noun, classes) for classes in (CLASSES, [*{noun.cls, *TANGIBLE}]))
             self._nouns[noun.group, *decided].append(noun)
             self._senses[noun.form].append(noun)
 
@@ -106,7 +105,7 @@ class Scenes(Clauses):
 
     def adjective(self, noun: Noun) -> str:
         """One that fits the noun, often one that tells its sense."""
-        groups = TAKES.get(noun.cls, TAKES["thing"])
+        groups = modifiers(noun.cls)
         telling = [group for group in groups if group in TELLING and self.happens(0.5)]
         return self.one_of(WORDS["adjectives"][self.one_of(telling or groups)])
 
@@ -138,7 +137,7 @@ class Scenes(Clauses):
             adjectives = tuple(sorted((*adjectives, added), key=[*GROUP].index))  # in their English order
         telling = {GROUP[word] for word in adjectives} & TELLING
         classes = CLASSES if "?" in frame.marks and slot == frame.slots[-1] else slot.classes
-        left = [cls for cls in classes if telling <= {*TAKES.get(cls, ())}]
+        left = [cls for cls in classes if telling <= {*modifiers(cls)}]
         if noun.cls not in slot.classes or not (noun.form in CLASS or self.lexicon.is_decided(noun, left)):
             return self._told(said, slot, frame)
         return Participant(noun, adjectives=adjectives, number=number)
