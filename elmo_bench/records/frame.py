@@ -26,7 +26,7 @@ COLUMNS = ["task", "scale", "arm", "variant", "vectors", "bilm", "data", "seed",
 ELMO = ("elmo", "bilm")  # blocks that a baseline does not have
 CHOSEN = {"vectors", "bilm"}  # keys chosen for both arms
 CONTEXT_FREE: Setting = {"elmo.layers": 0}  # the controls of conf/sweep/context.yaml
-UNTRAINED: Setting = {"bilm": "untrained"}
+UNTRAINED: Setting = {"bilm": "untrained", "elmo.layer_norm": False}
 
 
 def results(folder: str | PathLike[str] | None = None, headline_only: bool = False) -> DataFrame:

@@ -500,8 +500,8 @@ def _compares(group: Group, baseline: Group) -> bool:
         return False
     if not other.has_elmo:
         return {key: each for key, each in one.variant.items() if key != "bilm"} == other.variant
-    controls = [one.variant | UNTRAINED, *([one.variant | CONTEXT_FREE] if one.weights == other.weights else [])]
-    return one.variant != other.variant and other.variant in controls
+    controls = [UNTRAINED, *([CONTEXT_FREE] if one.weights == other.weights else [])]
+    return one.variant != other.variant and any(fits(other, one.variant | each) for each in controls)
 
 
 def largest(groups: Sequence[Group], key: Callable[[Group], Any]) -> dict[Any, Group]:

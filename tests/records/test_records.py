@@ -39,7 +39,7 @@ def fake(where="input", seed=1, f1=90.0, scale="open", group=None, **more):
     """A record with what the report reads; `group` makes its settings those of another group."""
     elmo, task, version = where != "none", more.get("task", "ner"), more.get("version", 1)
     config = {
-        "elmo": {"where": where},
+        "elmo": {"where": where, "layer_norm": False},
         "scale": {"note": f"note on {scale}"},
         "task": {
             "monitor": "f1", "paper": {"baseline": 90.15, "elmo": 92.22, "elmo_deviation": 0.1},

@@ -8,7 +8,7 @@ import yaml
 from omegaconf import OmegaConf
 
 from elmo_bench.configuration import composing, pages
-from elmo_bench.records.frame import fits, normal, table_of
+from elmo_bench.records.frame import UNTRAINED, fits, normal, table_of
 from elmo_bench.records.settings import Identity
 from elmo_bench.reporting import report as page
 from elmo_bench.reporting import score_tables, sweep_tables
@@ -296,6 +296,15 @@ def test_a_run_fits_what_it_has_and_not_what_it_changes_besides():
     assert not fits(tuned, {"bilm": "mini"})  # the scale's own
 
 
+def test_an_untrained_bilm_is_a_control_only_without_layer_normalisation():
+    """By the task's own configuration, or because it was typed."""
+    (plain,), (typed,) = (made(variant=each, input=[1.0]) for each in ({"bilm": "untrained"}, UNTRAINED))
+    assert fits(plain, UNTRAINED)
+    assert fits(typed, UNTRAINED)
+    plain.config["elmo"]["layer_norm"] = "token"
+    assert not fits(plain, UNTRAINED)
+
+
 @cases("""
     where | variant                 | table
     none  | {}                      | table1
@@ -344,7 +353,7 @@ def overview(records):
 
 def test_the_context_sweep_has_four_arms_whose_runs_are_those_of_plain_training():
     planned = plan(wanted("context", seeds=2))
-    typed = (["arm=baseline"], [], ["elmo.layers=0"], ["bilm=untrained"])
+    typed = (["arm=baseline"], [], ["elmo.layers=0"], ["bilm=untrained", "elmo.layer_norm=false"])
     plain = [
         Identity(composing.run_config(["task=ner", f"seed={seed}", *each])).run for each in typed for seed in (1, 2)
     ]
