@@ -92,7 +92,7 @@ class Reproduce(OfSweeps):
     seeds: Thousand | None = 1
     """train each arm with the seeds from 1 to this number"""
     controls: bool = False
-    """also train ELMo without context (elmo.layers=0) and bilm=untrained"""
+    """also train the controls: ELMo without context (elmo.layers=0), and with an untrained biLM"""
     recorded: bool = False
     """show the reference runs, and train nothing"""
 
