@@ -38,6 +38,7 @@ INTRODUCTION = (
     "sample standard deviation over the seeds; dev is that of the selected epoch. A number belongs to its scale: "
     "numbers of different scales, or of different biLMs, are not comparable."
 )
+PAGE = re.compile(r"^- \[((?:(?:tasks|tables)/)?\w[\w.-]*\.md)\]", re.MULTILINE)  # in the list of the front page
 MARKS = "<!-- tables: written by make report -->", "<!-- /tables -->"
 VERDICTS = "<!-- verdicts -->", "<!-- /verdicts -->"
 
@@ -45,7 +46,8 @@ VERDICTS = "<!-- verdicts -->", "<!-- /verdicts -->"
 def refresh(results_root: str | Path, readme: Path | None = None) -> list[Section]:
     """Writes the files of the report from all records, and the tables and verdicts between `readme`'s markers.
 
-    Nothing is written if any input of the report cannot be read.
+    Pages of an earlier report whose runs are gone are removed. Nothing is written if any input of the report cannot be
+    read.
     """
     report = Report(full_runs(read_all(results_root)), results_root)
     files = {Path(results_root) / name: text for name, text in report.files.items()}
@@ -55,10 +57,13 @@ def refresh(results_root: str | Path, readme: Path | None = None) -> list[Sectio
         sentences.append("A row is a finding at one task ([all of them](results/replication.md)).")
         files[readme] = between(text, VERDICTS, [" ".join(sentences)])
     front = Path(results_root) / "README.md"
-    if front.is_file() and WRITTEN not in read_text(front):
+    earlier = read_text(front) if front.is_file() else WRITTEN
+    if WRITTEN not in earlier:
         raise UserError(f"not {WRITTEN[0].lower()}{WRITTEN[1:]}; move it away, or give another results_root", front)
     for path, text in files.items():
         write_text(path, text)
+    for name in {*PAGE.findall(earlier)} - report.files.keys():
+        (front.parent / name).unlink(missing_ok=True)
     return report.sections
 
 

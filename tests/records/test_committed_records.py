@@ -117,6 +117,8 @@ def test_the_committed_records_are_readable_and_the_report_is_theirs():
         pytest.skip("no record is committed here")
     if len(found) == len(there):
         made = page.Report(found, RESULTS)
+        pages = {str(path.relative_to(RESULTS)) for part in ("tables", "tasks") for path in (RESULTS / part).iterdir()}
+        assert pages <= made.files.keys()
         for name, text in made.files.items():
             if name in ("README.md", "report.json") or libraries_are_pinned():
                 assert (RESULTS / name).read_text() == text, f"{name}: make report writes another"

@@ -253,6 +253,11 @@ def test_studies_have_a_page_of_their_own(results):
     assert "## A &lt;study>" in text
     assert row(text, "bank, layer 0") == ["bank, layer 0", "50.00"]
     assert "A &lt;study&gt;" in (results / "report.html").read_text()
+    study.place(results).unlink()
+    (results / "tables" / "mine.md").write_text("a user's own")
+    refresh(results)
+    assert not (results / "studies.md").exists()
+    assert (results / "tables" / "mine.md").exists()
 
 
 def test_seeds_are_shown_as_ranges():

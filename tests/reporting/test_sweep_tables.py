@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import chain
 
 import pytest
 import yaml
@@ -303,6 +304,8 @@ def test_an_untrained_bilm_is_a_control_only_without_layer_normalisation():
     assert fits(typed, UNTRAINED)
     plain.config["elmo"]["layer_norm"] = "token"
     assert not fits(plain, UNTRAINED)
+    columns = chain(*(pages.table(sweep).columns for sweep in pages.sweeps()))
+    assert [column.of for column in columns if column.title == "untrained"] == [UNTRAINED, UNTRAINED]
 
 
 @cases("""
