@@ -97,7 +97,7 @@ class Reproduce(OfSweeps):
     """show the reference runs, and train nothing"""
 
     def run(self) -> None:
-        from elmo_bench.records.frame import is_context_control, is_main
+        from elmo_bench.records.frame import is_main
         from elmo_bench.records.store import full_runs, read_all
         from elmo_bench.reporting.score_tables import beside, sections
         from elmo_bench.reporting.section import show
@@ -107,10 +107,10 @@ class Reproduce(OfSweeps):
             if changed := next(filter(pages.changes_results, self.typed), None):
                 raise UserError(f"recorded=true shows the arms of the scale without changes: leave out {changed}")
             found = [each for task in tasks for each in read_all(places.RECORDED, self.scale, task)]
-            shown = [record for record in found if is_main(record) or is_context_control(record)]
-            if not shown:
+            asked = {task: {each.group for each in found if each.task == task and is_main(each)} for task in tasks}
+            if not any(asked.values()):
                 raise UserError("there is no such reference run (without recorded=true it is trained)")
-            show(sections(shown))
+            show(sections(found, asked))
             return
         from elmo_bench.reporting.report import refresh
         from elmo_bench.sweeps.local import run_missing
@@ -121,9 +121,8 @@ class Reproduce(OfSweeps):
             run_missing(planned)
         if planned.recorded:
             refresh(root := planned.runs[0].config.results_root)
-            asked, tasks = {record.run for record in planned.recorded}, [] if request.changes else request.tasks
             there = full_runs([*planned.records.values()])
-            show(beside([run for run in there if run.run in asked or (run.task in tasks and is_context_control(run))]))
+            show(beside([run for run in there if run.task in planned.asked], planned.asked))
             print(f"dev scores, layer weights, all intervals: {root}/README.md and report.html")
         planned.end()
 
@@ -177,7 +176,7 @@ class Sweep(OfSweeps):
             run_missing(planned)
         if planned.runs:  # otherwise none could be composed, and the errors are shown
             root = Path(planned.runs[0].config.results_root)
-            content = sweep_tables.content(planned.request, by_scale(planned.records.values()), planned.asked)
+            content = sweep_tables.content(planned.request, by_scale(planned.records.values(), planned.asked))
             assert content is not None  # it contains the requested tasks
             tables_shown = sweep_tables.sections(content)
             write_bytes(root / content.name, page(*tables_shown, title=True).encode())

@@ -139,8 +139,3 @@ def is_main(run: Started, random: bool = False) -> bool:
     """
     plain = run.from_bilm and run.variant.get("bilm") not in ("untrained", "tuned") and not run.variant.keys() - CHOSEN
     return plain and random == (run.variant.get("vectors") == "random")
-
-
-def is_context_control(run: Started) -> bool:
-    """Whether a run is a control of the paper's comparison: ELMo without context, or with an untrained biLM."""
-    return fits(run, CONTEXT_FREE) or fits(run, UNTRAINED)

@@ -4,12 +4,13 @@ with the same other settings, with intervals and tests."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import groupby, product
 from math import comb
 from statistics import fmean, stdev
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -395,12 +396,13 @@ class Outcome:
     """The runs of one task at one scale, as groups, and the gains among them.
 
     Attributes:
-        groups: without ELMo, then with it; in both, the paper's comparison comes first.
+        groups: without ELMo, then with it; in both, the paper's comparison comes first. With `asked`, only these and
+            their controls; the seeds of all groups show how much a score varies.
         metric: the metric that the task monitors.
         note: a description of the scale, from the current file, or else from the newest run.
     """
 
-    def __init__(self, records: Sequence[Record]):
+    def __init__(self, records: Sequence[Record], asked: Container[str] | None = None):
         newest = max(records, key=lambda record: record.finished)
         self.task, self.scale, self.metric = newest.task, newest.scale, newest.monitor
         self.note = pages.written("scale", self.scale, "note") or newest.config["scale"]["note"]
@@ -409,7 +411,11 @@ class Outcome:
                 where = f"{record.run} ({self.task}, scale {self.scale})"
                 problem = f"the record {where} has no {self.metric}, unlike others of the task"
                 raise UserError(f"{problem}; restore or remove it")
-        self.records, self.groups = records, in_groups(records, self.metric)
+        self.groups = in_groups(records, self.metric)
+        if asked is not None:
+            arms = [each for each in self.groups if each.first.group in asked]
+            self.groups = [each for each in self.groups if each in arms or any(_compares(arm, each) for arm in arms)]
+        self.records = [record for each in self.groups for record in each.records]
         self.groups.sort(  # without ELMo first; the paper's comparison, the same without vectors, the others
             key=lambda group: (
                 group.first.has_elmo, not is_main(group.first), not is_main(group.first, random=True),
@@ -468,14 +474,19 @@ class Outcome:
 Scales = Mapping[str, Sequence[Outcome]]  # the tasks of every scale
 
 
-def by_scale(records: Iterable[Record]) -> dict[str, list[Outcome]]:
-    """The tasks of every scale, real data first and mini last."""
+def by_scale(
+    records: Iterable[Record], asked: Mapping[str, Container[str]] = MappingProxyType({})
+) -> dict[str, list[Outcome]]:
+    """The tasks of every scale, real data first and mini last; of the tasks in `asked`, only these groups."""
     found: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         found.setdefault((record.scale, record.task), []).append(record)
     tasks = in_order({task for _, task in found})
     scales = sorted({scale for scale, _ in found}, key=lambda scale: ([*SCALES, scale].index(scale), scale))
-    return {scale: [Outcome(found[scale, task]) for task in tasks if (scale, task) in found] for scale in scales}
+    return {
+        scale: [Outcome(found[scale, task], asked.get(task)) for task in tasks if (scale, task) in found]
+        for scale in scales
+    }
 
 
 def compared(scales: Scales) -> dict[str, list[Comparison]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from types import MappingProxyType
@@ -39,12 +39,13 @@ ALONE = "There is no reference run with these settings."
 REFERENCE = "Reference runs: the project's records with the same settings, mean ± sample standard deviation."
 SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", CONTEXT, "the paper")
 
+Asked = Mapping[str, Container[str]]  # by task the groups to show, with their controls; all if it is not named
 Overlaps = Mapping[tuple[str, str], Sequence[str]]  # remarks on the biLM's overlap with dev, by scale and task
 
 
-def sections(records: Iterable[Record]) -> list[Section]:
+def sections(records: Iterable[Record], asked: Asked = MappingProxyType({})) -> list[Section]:
     """For every task and scale that has records the scores and the gains: real data first, mini last."""
-    outcomes = [each for here in by_scale(records).values() for each in here]
+    outcomes = [each for here in by_scale(records, asked).values() for each in here]
     return [part for each in outcomes for part in (scores(each), *gains_of(each))]
 
 
@@ -246,10 +247,10 @@ def _side_by_side(outcome: Outcome, random: bool) -> list[Row]:
 # A user's own results beside the reference runs and the paper, arm by arm.
 
 
-def beside(records: Iterable[Record]) -> list[Section]:
+def beside(records: Iterable[Record], asked: Asked = MappingProxyType({})) -> list[Section]:
     """For every task and scale of a user's records, a table of the arms, and below them the gain of +ELMo and the part
     of it that is context."""
-    return [_beside(each) for here in by_scale(records).values() for each in here]
+    return [_beside(each) for here in by_scale(records, asked).values() for each in here if each.groups]
 
 
 def _beside(own: Outcome) -> Section:

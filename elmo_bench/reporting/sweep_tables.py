@@ -6,14 +6,14 @@ Its cells are the groups of runs of each row and column, found by their settings
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations, compress, product
 from statistics import fmean
 from typing import Any, NamedTuple
 
 from elmo_bench.configuration import pages
 from elmo_bench.configuration.pages import Column, Setting, in_order
-from elmo_bench.records.frame import fits, in_words, is_context_control, normal
+from elmo_bench.records.frame import fits, in_words, normal
 from elmo_bench.records.record import Record
 from elmo_bench.records.times import COMPUTING, in_time, typical
 from elmo_bench.reporting.gains import SEEN, Group, Scales, gain, p_text, rising_remark, weight
@@ -68,23 +68,15 @@ class Content(NamedTuple):
     name: str
 
 
-def content(request: SweepRequest, scales: Scales, asked: Mapping[str, Container[str]] | None = None) -> Content | None:
+def content(request: SweepRequest, scales: Scales) -> Content | None:
     """The table of a sweep at its scale, for the requested tasks and all others that have their own runs in it.
 
-    Args:
-        scales: the runs of every task and scale.
-        asked: by task the requested groups, the only ones shown; for other tasks, the groups of its settings.
-
-    Returns:
-        None if there is no such task.
+    None if there is no such task.
     """
     here = {outcome.task: outcome for outcome in scales.get(request.scale, ())}
     axes, seeds, cells = _axes(request), request.all_seeds, []
     for task in in_order({*request.tasks, *(() if request.has_files else here)}):
-        among = here[task].groups if task in here else []
-        if asked and task in asked:
-            among = [each for each in among if each.first.group in asked[task] or is_context_control(each.first)]
-        found = _cells(task, request.setting(task), seeds, axes, among)
+        found = _cells(task, request.setting(task), seeds, axes, here[task].groups if task in here else [])
         own = (request.sweep in PLAIN or cell.group.first.variant for cell in found if cell.group)
         if task in request.tasks or any(own):
             cells += found

@@ -86,13 +86,15 @@ def test_the_intervals_of_a_sweep_are_those_of_the_report():
     """Seeds of all arms of the task tell how far its scores vary, whichever of them the sweep asks for."""
     runs = [*made(none=[60.0, 61.0, 62.0], input=[70.0, 71.0, 72.0])]
     others = made(variant={"elmo.dropout": 0.1}, input=[50.0, 52.0, 55.0])
-    request, scales = wanted("context", seeds=3), by_scale([*runs, *others])
-    asked = content(request, scales, {"ner": {run.group for run in runs}})
-    of_report = content(request, scales)
+    request, every, arms = wanted("context", seeds=3), [*runs, *others], {"ner": {run.group for run in runs}}
+    asked, of_report = content(request, by_scale(every, arms)), content(request, by_scale(every))
     assert asked
     assert of_report
     assert sections(asked)[0].rows == sections(of_report)[0].rows
     assert rows(request, runs)[1:] != sections(asked)[0].rows
+    (gain, *_), (one, *_) = score_tables.gains_of(Outcome(every))[0].rows, score_tables.sections(every, arms)[1].rows
+    assert one == gain
+    assert score_tables.beside(every, arms)[0].rows[2][2] == gain[4]
 
 
 def test_other_tasks_that_have_such_runs_have_their_rows():
