@@ -22,7 +22,7 @@ from elmo_bench.records.missing import check_files
 from elmo_bench.records.settings import maker
 from elmo_bench.records.studies import LONG, SHARED, StudyCell, StudyRecord
 from elmo_bench.system import machine
-from elmo_bench.system.storage.hashing import MEMORY, content_sha256
+from elmo_bench.system.storage.hashing import MEMORY, content_sha256, fingerprint
 from elmo_bench.task import Reader
 from elmo_bench.text.tokens import sentences
 
@@ -119,6 +119,7 @@ def write(arguments: Sequence[str]) -> tuple[StudyRecord, str]:
         if long := numbers[LONG]:
             cells.append(StudyCell(task, "in common, %", 100 * numbers[SHARED] / long, split=split, n=long))
     note = NOTE.format(text=", ".join(each.path.name for each in text), words=found.words, n=n)
-    identity = {"text": [content_sha256(each.path, memory) for each in text], "task": settings.task, "words": n}
+    texts = [content_sha256(each.path, memory) for each in text]
+    identity = {"text": texts, "task": settings.task, "sentences": fingerprint([*given.items()]), "words": n}
     record = StudyRecord(run.scale.name, "overlap", TITLE, note, cells, settings=identity)
     return studies.write(record, run.results_root, machine.circumstances("cpu")), run.results_root
