@@ -1,6 +1,6 @@
 """The biLM of the mini scale: the one that comes with the project, or else trained on the generated text.
 
-`models/mini` saves the first result 10 minutes, and gives every machine the same vectors.
+`models/mini` saves the first result 10 to 20 minutes, and gives every machine the same vectors.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class MiniBilm:
         from elmo_bench.bilm.pretraining.run import make_recipe, pretrain
 
         of_seed = "" if self.seed == 1 else f" from seed {self.seed}"
-        print(f"training a biLM on the generated text{of_seed}, about 10 minutes", flush=True)
+        print(f"training a biLM on the generated text{of_seed}, 10 to 20 minutes", flush=True)
         threads, page = torch.get_num_threads(), _page(places.CONF, self.folder, self.seed)
         torch.set_num_threads(1)  # the fastest for matrices this small; leaves the other cores to the baseline
         try:

@@ -29,7 +29,9 @@ from elmo_bench.reporting.gains import (
     p_text,
 )
 from elmo_bench.reporting.intervals import LEVEL, Bounds, Spread, interval_text, smallest
+from elmo_bench.reporting.score_tables import Overlaps
 from elmo_bench.reporting.section import Number, Section, page, pipes
+from elmo_bench.reporting.study_tables import overlaps_of
 
 SHOWN, CONTRADICTED, OPEN, UNTESTED = VERDICTS = ("shown", "contradicted", "not shown", "not tested")
 RULE = (
@@ -42,7 +44,7 @@ RULE = (
     "examples; for updates and weights, over seeds alone; for the biLM itself, over test examples and the classifier's "
     "seeds (parts of speech), test examples (word senses) or pieces of dev (perplexity). If several biLMs have runs, "
     "intervals are over biLMs, too. A row of *one biLM* leaves that out: another biLM, trained in the same way from "
-    "another seed, may give another difference, and at scale mini some have another sign."
+    "another seed, may give another difference."
 )
 
 UNFINISHED = 0.2  # points of dev in two epochs: a run that gains more has not finished
@@ -103,11 +105,12 @@ def evaluated(outcomes: Sequence[Outcome], scale: str, studies: Sequence[StudyRe
         for finding in table.findings:
             rows = [_of_runs(finding, table, task, here.get(task)) for task in pages.in_order(finding.paper)]
             found.append(Evaluated(finding, scale, command, rows))
+    read = overlaps_of(studies)
     for study, findings in pages.study_findings().items():
         command = f"elmo-bench {'tune task=all' if study == 'tuning' else f'analysis.{study}'} scale={scale}"
         place = scale, study, pages.written("scale", scale, "bilm") or ""
         listed = [each for each in studies if (each.scale, each.study, each.bilm) == place]
-        found += [Evaluated(finding, scale, command, _of_study(finding, listed)) for finding in findings]
+        found += [Evaluated(finding, scale, command, _of_study(finding, listed, read)) for finding in findings]
     return [each._replace(rows=[_with_notes(row, each.finding, each.command) for row in each.rows]) for each in found]
 
 
@@ -258,7 +261,7 @@ def _over_units(values: Sequence[Sequence[Sequence[float]]], unit: str) -> Findi
     return FindingRow("", value, spread, OPEN, unit=unit, note=note)
 
 
-def _of_study(finding: Finding, studies: Sequence[StudyRecord]) -> list[FindingRow]:
+def _of_study(finding: Finding, studies: Sequence[StudyRecord], read: Overlaps) -> list[FindingRow]:
     """A row for each number of the quantity in each of these studies of one biLM, and for each missing number.
 
     Several studies of one biLM differ in their settings, and each has a row that names its record.
@@ -276,7 +279,7 @@ def _of_study(finding: Finding, studies: Sequence[StudyRecord]) -> list[FindingR
                 others = [each for each in study.cells if each.source == cell.source and each is not cell]
                 notes += [f"{each.quantity} {each.value:.1f} (the paper: {each.paper:g})"
                           for each in others if each.paper is not None]  # fmt: skip
-            notes.append(f"record {study.id}" if len(studies) > 1 else "")
+            notes += [*read.get((study.scale, task), []), f"record {study.id}" if len(studies) > 1 else ""]
             row = FindingRow(task, cell.value, spread, OPEN, unit=finding.unit, note="; ".join(filter(None, notes)))
             rows.append(_judged(row, finding))
     missing = [task for task in finding.paper if task not in {row.task for row in rows}]

@@ -38,9 +38,12 @@ CONTEXT = "context (over layer 0)"  # +ELMo less its layer 0
 ALONE = "There is no reference run with these settings."
 REFERENCE = "Reference runs: the project's records with the same settings, mean ± sample standard deviation."
 SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", CONTEXT, "the paper")
+HAS_READ = (
+    "Dev scores with this biLM are too high: {}. Of the verdicts on findings, only that on perplexity uses such scores."
+)
 
 Asked = Mapping[str, Container[str]]  # by task the groups to show, with their controls; all if it is not named
-Overlaps = Mapping[tuple[str, str], Sequence[str]]  # remarks on the biLM's overlap with dev, by scale and task
+Overlaps = Mapping[tuple[str, str], Sequence[str]]  # what the biLM has read of dev, by scale and task
 
 
 def sections(records: Iterable[Record], asked: Asked = MappingProxyType({})) -> list[Section]:
@@ -79,7 +82,8 @@ def scores(outcome: Outcome, overlaps: Overlaps = MappingProxyType({})) -> Secti
               for name, cores, threads, kind in sorted(machines, key=str)]  # fmt: skip
     dirty = sum(bool(record.dirty) for record in records)
     changed = f" {dirty} of {len(records)} runs: code with uncommitted changes." if dirty else ""
-    remarks = [*overlaps.get((outcome.scale, outcome.task), []), *rising_remark(rows), *details]
+    seen = [HAS_READ.format(each) for each in overlaps.get((outcome.scale, outcome.task), [])]
+    remarks = [*seen, *rising_remark(rows), *details]
     return Section(
         f"{outcome.task}, scale {outcome.scale}",
         outcome.note,
