@@ -74,17 +74,20 @@ def _arguments(block: str, at: Mapping[str, Mapping[str, Any]]) -> Iterable[tupl
         if name == "data" and block == "reader":
             yield "`task.data`", "", known["data"]
             continue
-        values = {
-            scale: (page[block] or {}).get(name, signature.parameters[name].default) for scale, page in at.items()
-        }
         written = any(name in (page[block] or {}) for page in at.values())
         if block == "optimizer" and not written:
             continue  # of torch, and described there
-        texts = {scale: f"`{_text(value)}`" for scale, value in values.items()}
+        texts = {scale: _value(page[block] or {}, name) for scale, page in at.items()}
         listed = (
             {*texts.values()} if len({*texts.values()}) == 1 else (f"{scale}: {text}" for scale, text in texts.items())
         )
         yield f"`{'' if written else '+'}task.{block}.{name}`", ", ".join(listed), known.get(name, "")
+
+
+def _value(block: Mapping[str, Any], name: str) -> str:
+    """The value of an argument, or its default; "–" if the block is empty or names code without this argument."""
+    there = inspect.signature(get_object(block["_target_"])).parameters if block else {}
+    return f"`{_text(block.get(name, there[name].default))}`" if name in there else "–"
 
 
 def _text(value: Any) -> str:

@@ -62,7 +62,7 @@ class Pretrain(Command):
     every: NonNegativeFloat = 300
     """seconds between checkpoints"""
     compile: bool = True
-    """compile the pointwise operations; false without a C++ compiler"""
+    """on a GPU, compile the pointwise operations by torch.compile"""
     stop: Annotated[NonNegativeInt, "UPDATE"] | None = None
     """stop and export after this update; recipe.start=FOLDER continues it"""
     force: bool = False

@@ -219,7 +219,8 @@ def described(block: type[Keys], prefix: str = "", nested: bool = True) -> list[
         values = allowed(field.annotation)
         listed = f" ({', '.join(map(shown, values))})" if {*values} - {True, False} else ""
         empty = placeholder(field) if own or field.is_required() else "null"
-        default = empty if field.is_required() or field.default in (None, [], {}) else shown(field.default)
+        unset = field.is_required() or field.default_factory or field.default in (None, [], {})
+        default = empty if unset else shown(field.default)
         lines.append((f"{name}={default}", meaning + listed + " (required)" * (own and field.is_required())))
     return lines
 

@@ -302,7 +302,7 @@ class FitConfig(Keys):
     """epochs without a better dev score before training stops; null: never"""
     least_updates: NonNegativeInt = 1000
     """with a fraction of the training data, an epoch repeats it until all epochs together have at least this many
-    updates (but no more than the complete data would need)"""
+    updates (but at most one pass more than the complete data needs)"""
 
 
 class BatchConfig(Keys):

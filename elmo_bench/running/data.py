@@ -2,8 +2,8 @@
 
 The paper does not say how long its models were trained on a fraction of the data (section 5.4 and Figure 1). At 1 % of
 the data, the usual number of epochs gives only 1 % of the updates, too few to learn. Each epoch therefore repeats the
-subset until the run makes `task.fit.least_updates` updates, but never more than training on all the data. The number of
-epochs and the patience stay the same.
+subset until the run makes `task.fit.least_updates` updates, but at most one pass more than training on all the data
+makes. The number of epochs and the patience stay the same.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Patience(NamedTuple):
 
     Args:
         stall: seconds without a byte after which a connection is given up.
-        attempts: maximum number; an attempt that received something does not count.
+        attempts: maximum number of failed ones; counted anew by one that received something.
         pause: seconds before the second attempt; each further pause is twice as long.
     """
 

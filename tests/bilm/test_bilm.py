@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import tracemalloc
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -18,12 +17,11 @@ from hypothesis import strategies as st
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.encoder import character_table
 from elmo_bench.commands.use import Embed, embed
+from tests.conftest import ROOT
 from tests.fakes import for_each, refuses
 from tests.reference_bilm import PLAIN, STRANGE, ReferenceBiLM, near, write_random
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 # Against the reference
@@ -91,11 +89,6 @@ def test_character_ids_are_bytes_between_marks(token, length):
     code = token.encode("utf-8", "ignore")[: length - 2]
     padding = length - 2 - len(code)
     assert ids.tolist() == [259, *(byte + 1 for byte in code), 260, *[261] * padding]
-
-
-def test_character_ids_of_marks():
-    assert character_table(["<S>"], 5)[0].tolist() == [259, 257, 260, 261, 261]
-    assert character_table(["</S>"], 5)[0].tolist() == [259, 258, 260, 261, 261]
 
 
 # What a sentence's vectors depend on: the sentence

@@ -185,8 +185,3 @@ def test_what_only_training_uses_is_checked_too(official, key):
 def test_a_model_that_is_no_character_biLM_is_refused(official, key, value):
     write_options(official, json.loads(official.read_text()) | {key: value})
     assert f"{key}=" in error_of(official)
-
-
-def test_a_key_that_occurs_twice_is_refused(official):
-    write_options(official, official.read_text().replace('"dim": 12', '"dim": 12, "dim": 9'))
-    assert "'dim' occurs twice" in error_of(official)

@@ -197,9 +197,9 @@ def test_groups_in_groups_without_an_end_are_refused_at_once(files, link):
             group = file.create_group(f"g{number}") if link else group.create_group("g")
             if link:
                 group["again"] = file["/"]
-    started = time.perf_counter()
+    started = time.process_time()
     assert "more groups than a biLM has" in error_of(files, files.weights)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("kind", ["soft", "external", "missing target", "group", "virtual", "raw file", "loop"])

@@ -350,7 +350,7 @@ def predictions_follow_the_model(folder: Path, checkpoint: Path) -> None:
     (folder / "in.jsonl").write_text('{"tokens": ["Greck", "sank", "."]}\n')
     moved, other = (folder / "bert").rename(folder / "moved"), tiny_bilm.write_bert(folder / "other", seed=1)
     given = str(checkpoint), str(folder / "in.jsonl"), str(folder / "out.jsonl")
-    assert predict(*given, **{"bilm.path": str(moved)})  # pyright: ignore[reportArgumentType] == 1
+    assert predict(*given, **{"bilm.path": str(moved)}) == 1  # pyright: ignore[reportArgumentType]
     assert len(json.loads((folder / "out.jsonl").read_text())["prediction"]["tags"]) == 3
     with refuses("other .*: not the weights that the model was trained with"):
         predict(*given, **{"bilm.path": str(other)})  # pyright: ignore[reportArgumentType]

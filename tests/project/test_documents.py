@@ -138,9 +138,10 @@ def test_help_names_the_page_of_a_command(name):
 
 def test_the_overview_names_every_package():
     packages = {path.name for path in (ROOT / "elmo_bench").iterdir() if (path / "__init__.py").is_file()}
-    readme = read("README.md").partition("## Where things live")[2].partition("##")[0]
+    readme = read("README.md").partition("## Folders")[2].partition("##")[0]
     column = "\n".join(re.findall(r"^\| ([^|]*) \|", readme, re.MULTILINE))
     named = {place for place in re.findall(r"`([^`\n]+)`", column) if "<" not in place}
+    assert named
     assert [place for place in named if not any((ROOT / at / place).exists() for at in ("", "elmo_bench"))] == []
     listed = read("docs/development.md").partition("## Packages of elmo_bench")[2].partition("\n## ")[0]
     column = "\n".join(re.findall(r"^\| ([^|]*) \|", listed, re.MULTILINE))

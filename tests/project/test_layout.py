@@ -24,12 +24,11 @@ from docs.generate import pictures
 from elmo_bench.configuration.composing import compose
 from elmo_bench.configuration.pages import scales
 from elmo_bench.system.places import CONF
-from tests.conftest import PATIENCE, clean_environment
+from tests.conftest import PATIENCE, ROOT, clean_environment
 from tests.fakes import cases, for_each
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make on this machine")
 
@@ -121,6 +120,7 @@ def test_the_root_of_the_package_holds_four_files_and_rooms():
 @for_each("top", "elmo_bench tasks tests conf docs/generate")  # docs/: by its index
 def test_no_folder_has_more_files_than_one_sees_at_a_glance(top):
     listed = subprocess.run(["git", "ls-files", top], cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
+    assert listed
     folders = Counter(str(Path(name).parent) for name in listed if (ROOT / name).exists())
     assert {folder: number for folder, number in folders.items() if number > FILES} == {}
 

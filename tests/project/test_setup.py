@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import PATIENCE, clean_environment
+from tests.conftest import PATIENCE, ROOT, clean_environment
 from tests.fakes import cases, for_each
 
-ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which("make") is None, reason="there is no make on this machine"),

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,7 @@ from elmo_bench.running.ranks import Rank, RankWatch
 from elmo_bench.sweeps.local import Job, run_jobs
 from elmo_bench.system import console, machine
 from elmo_bench.system.errors import Interrupted
+from tests.conftest import PATIENCE
 from tests.fakes import cases, refuses
 
 pytestmark = pytest.mark.slow
@@ -168,14 +170,18 @@ def test_a_rank_that_was_killed_ends_the_run_with_a_status_that_is_started_again
     ended: Any = SimpleNamespace(returncode=code, poll=lambda: code)
     error = ranks._ended(1, ended, tmp_path)
     assert (error.status, isinstance(error, Interrupted)) == (status, status == 75)
-    left = []
+    left, gone = [], threading.Event()
+
+    def leave(status):
+        left.append(status)
+        gone.set()
+
     monkeypatch.setattr(ranks, "GRACE", 0.0)
-    monkeypatch.setattr(ranks.os, "_exit", left.append)
+    monkeypatch.setattr(ranks.os, "_exit", leave)
     watch = RankWatch([ended], tmp_path)
-    while not left:
-        pass
+    assert gone.wait(PATIENCE)
     watch.stopped.set()
-    assert left == [status]
+    assert {*left} == {status}
 
     def main():
         raise error

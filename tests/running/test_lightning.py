@@ -241,7 +241,8 @@ def test_the_head_is_compiled_and_the_checkpoint_is_as_without(bench, monkeypatc
 
 
 def test_a_recorded_point_of_a_wandb_sweep_logs_its_metrics_into_the_sweeps_run(bench, monkeypatch):
-    wandb = pytest.importorskip("wandb")
+    import wandb
+
     record = bench.train(*INDEFINITE, "task.fit.epochs=2")
     monkeypatch.setenv("WANDB_SWEEP_ID", "sweep1")
     monkeypatch.setenv("WANDB_RUN_ID", "point7")

@@ -118,7 +118,6 @@ def test_items_must_give_the_recorded_metrics():
             run_items.check(items, wrong, Accuracy.from_totals)
 
 
-@pytest.mark.slow
 @cases("""
     name        | told
     NamedMetric | accuracy [0-9.]+, and not accuracy [0-9.]+, sentences 42.0, as its compute
@@ -130,7 +129,6 @@ def test_a_metric_that_differs_from_its_items_is_refused_before_training(bench, 
         bench.train("arm=baseline", "bilm=none", f"task.metric._target_=tests.toy.{name}")
 
 
-@pytest.mark.slow
 def test_a_metric_is_asked_about_right_answers_where_the_model_has_none(bench, monkeypatch):
     monkeypatch.setattr(toy.ToyHead, "decode", lambda self, scores, batch: [["C"] * len(r["tags"]) for r in batch.rows])
     with refuses("give accuracy 100.0, and not accuracy 1.0"):

@@ -226,7 +226,6 @@ def test_an_error_of_wandb_ends_the_logging_in_one_line(capsys):
 
 
 def test_a_value_that_wandb_refuses_is_named_in_one_line(tmp_path, capsys):
-    pytest.importorskip("wandb")
     wandb_runs.opened(tmp_path, project="p", tags=["x" * 100])
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("W&B: run_tags: ")

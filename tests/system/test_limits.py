@@ -77,7 +77,7 @@ def test_what_is_no_regular_file_is_never_opened(irregular, opener):
     for kind, path in irregular.items():
         if (opener == "matrix" and kind != "pipe") or (opener == "digest of the content" and kind == "folder"):
             continue
-        with refuses("a link to .*gone, which does not exist" if kind == "link" else "regular"):
+        with refuses("a link to .*gone, which does not exist" if kind == "link" else "regular file"):
             OPENERS[opener](path)
 
 

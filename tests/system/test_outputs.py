@@ -14,10 +14,9 @@ from elmo_bench.commands.train import DOWNLOADS, Data
 from elmo_bench.system import places
 from elmo_bench.system.storage import files, outputs
 from tests import tiny_bilm
-from tests.conftest import PATIENCE
+from tests.conftest import PATIENCE, ROOT
 from tests.fakes import for_each, refuses, table
 
-ROOT = Path(__file__).resolve().parents[2]
 CASES = table("""
     embed      | options={0}/options.json weights={0}/weights.hdf5 input={0}/t | t
     embed      | options={0}/options.json weights={0}/weights.hdf5 input={0}/t | options.json

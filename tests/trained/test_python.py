@@ -228,7 +228,6 @@ def test_a_run_leaves_the_callers_process_as_it_was(bench, stand_in, monkeypatch
         torch.set_float32_matmul_precision("highest")
 
 
-@pytest.mark.slow
 def test_runs_of_several_threads_record_what_they_would_one_after_another(bench, stand_in):
     def losses(seed: int, place: str) -> list[float]:
         given = bench.overrides("task.fit.epochs=2", f"seed={seed}", f"results_root={bench.folder / place}")

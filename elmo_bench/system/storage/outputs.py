@@ -1,6 +1,6 @@
-"""Outputs of commands: they never replace an input or somebody else's files.
+"""Outputs of commands: they never replace an input, or somebody else's folder.
 
-Single files go through `files.replacement`, which writes beside them.
+Single files go through `files.replacement`, which writes beside them and replaces them whole.
 """
 
 from __future__ import annotations

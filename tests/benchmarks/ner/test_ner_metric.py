@@ -168,7 +168,7 @@ def test_score_reads_four_columns_docstart_and_compressed_files(tmp_path, file):
     "a O\nb O\nx O\n\nc O\n"   | 3 | 'x' where the sentence ends
     "a O\nB O\n\nc O\n"        | 2 | 'B' where 'b'
     "a O\nb X-PER\n\nc O\n"    | 2 | no known scheme
-    "a\nb\n\nc\n"              | 1 | column
+    "a\nb\n\nc\n"              | 1 | 1 column
 """)
 def test_columns_of_tags_that_do_not_fit_are_named_with_their_line(tmp_path, predicted, line, words, file):
     gold = file("a O\nb B-PER\n\nc O\n", "gold")

@@ -67,7 +67,7 @@ def test_an_empty_sentence_is_left_out_of_training_and_refused_elsewhere(data, c
     pairs = [*PAIRS, ("neutral", " ", "Nothing.")]
     assert len(SnliReader(data(tsv(pairs))).load()["train"]) == 3
     assert "left out 1 pairs without a gold label, 1 with an empty sentence" in capsys.readouterr().err
-    with refuses("empty", "dev.tsv:6: "):
+    with refuses("is empty", "dev.tsv:6: "):
         SnliReader(data(dev=tsv(pairs))).load()
 
 

@@ -150,7 +150,7 @@ def test_a_damaged_checkpoint_is_said_and_kept(place):
     whole = path.read_bytes()
     for damaged in (whole[:-100], whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:], b""):
         path.write_bytes(damaged)
-        one_line(inside(place, FEW), "damaged", "force=true")
+        one_line(inside(place, FEW), "checkpoint.pt: damaged", "force=true")
         assert path.read_bytes() == damaged
         assert not (place / "out").exists()
     assert inside(place, FEW, "force=true")[0] == 0

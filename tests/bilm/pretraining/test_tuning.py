@@ -342,6 +342,6 @@ def test_half_a_softmax_is_no_softmax(bench, whole, part):
         softmax.write_bytes(softmax.read_bytes()[:-1])
     else:
         vocabulary.write_text(vocabulary.read_text() + "more\n")
-    one_line(command(bench, whole), "softmax")
+    one_line(command(bench, whole), "/softmax.safetensors: ")
     with refuses("not the softmax of this biLM"):
         load_lm(whole)
