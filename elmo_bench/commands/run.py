@@ -121,8 +121,8 @@ class Reproduce(OfSweeps):
             run_missing(planned)
         if planned.recorded:
             refresh(root := planned.runs[0].config.results_root)
-            there = full_runs([*planned.records.values()])
-            show(beside([run for run in there if run.task in planned.asked], planned.asked))
+            there, asked = full_runs([*planned.records.values()]), planned.asked
+            show(beside([run for run in there if run.task in asked], asked))
             print(f"dev scores, layer weights, all intervals: {root}/README.md and report.html")
         planned.end()
 

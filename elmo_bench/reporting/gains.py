@@ -472,12 +472,12 @@ class Outcome:
 
 
 Scales = Mapping[str, Sequence[Outcome]]  # the tasks of every scale
+Asked = Mapping[str, Container[str]]  # by task the groups to show, with their controls; all if it is not named
+EVERY: Asked = MappingProxyType({})
 
 
-def by_scale(
-    records: Iterable[Record], asked: Mapping[str, Container[str]] = MappingProxyType({})
-) -> dict[str, list[Outcome]]:
-    """The tasks of every scale, real data first and mini last; of the tasks in `asked`, only these groups."""
+def by_scale(records: Iterable[Record], asked: Asked = EVERY) -> dict[str, list[Outcome]]:
+    """The tasks of every scale, real data first and mini last."""
     found: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         found.setdefault((record.scale, record.task), []).append(record)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from types import MappingProxyType
@@ -14,6 +14,8 @@ from elmo_bench.records.store import read_all
 from elmo_bench.records.times import in_time, typical
 from elmo_bench.reporting import gains
 from elmo_bench.reporting.gains import (
+    EVERY,
+    Asked,
     Comparison,
     Group,
     Outcome,
@@ -42,14 +44,16 @@ HAS_READ = (
     "Dev scores with this biLM are too high: {}. Of the verdicts on findings, only that on perplexity uses such scores."
 )
 
-Asked = Mapping[str, Container[str]]  # by task the groups to show, with their controls; all if it is not named
 Overlaps = Mapping[tuple[str, str], Sequence[str]]  # what the biLM has read of dev, by scale and task
 
 
-def sections(records: Iterable[Record], asked: Asked = MappingProxyType({})) -> list[Section]:
+def sections(records: Iterable[Record], asked: Asked = EVERY) -> list[Section]:
     """For every task and scale that has records the scores and the gains: real data first, mini last."""
-    outcomes = [each for here in by_scale(records, asked).values() for each in here]
-    return [part for each in outcomes for part in (scores(each), *gains_of(each))]
+    return [part for each in _shown(records, asked) for part in (scores(each), *gains_of(each))]
+
+
+def _shown(records: Iterable[Record], asked: Asked) -> list[Outcome]:
+    return [each for here in by_scale(records, asked).values() for each in here if each.groups]
 
 
 def scores(outcome: Outcome, overlaps: Overlaps = MappingProxyType({})) -> Section:
@@ -251,10 +255,10 @@ def _side_by_side(outcome: Outcome, random: bool) -> list[Row]:
 # A user's own results beside the reference runs and the paper, arm by arm.
 
 
-def beside(records: Iterable[Record], asked: Asked = MappingProxyType({})) -> list[Section]:
+def beside(records: Iterable[Record], asked: Asked = EVERY) -> list[Section]:
     """For every task and scale of a user's records, a table of the arms, and below them the gain of +ELMo and the part
     of it that is context."""
-    return [_beside(each) for here in by_scale(records, asked).values() for each in here if each.groups]
+    return [*map(_beside, _shown(records, asked))]
 
 
 def _beside(own: Outcome) -> Section:

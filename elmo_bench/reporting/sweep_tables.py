@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import combinations, compress, product
+from itertools import combinations, compress, groupby, product
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -271,15 +271,16 @@ def _of_sources(content: Content, title: str, unfair: Sequence[str]) -> list[Sec
             dev, test = (f"{gain((more, less), split=split)}{more.mark or less.mark}" for split in ("dev", "test"))
             runs, p = [*more.runs(), *less.runs()], p_text(gain((more, less)).p)
             gains.append((pages.title(source.task), source.column, over.column, dev, Number(test, runs), p))
-    for cell, group in content.groups:
-        layers = next((str(len(each[0])) for each in group.first.layer_weights.values()), "")
-        known = {key: f"{value:,}" for record in group.records for key, value in record.bilm.items()
-                 if value and key in ("parameters", "token_bytes")}  # fmt: skip
-        sizes = known.get("parameters", ""), layers, known.get("token_bytes", "")
-        alike = [each for other, each in content.groups if other.task == cell.task]
-        _, timed = on_one_processor(*(each.records for each in alike))
-        time, memory = in_time(typical(timed[alike.index(group)])), group.mean_of("peak_memory_mib", "{:,.0f} MiB")
-        costs.append((pages.title(cell.task), cell.column, *sizes, time, memory))
+    for _, of_task in groupby(content.groups, key=lambda each: each[0].task):
+        cells, groups = zip(*of_task, strict=True)
+        _, timed = on_one_processor(*(group.records for group in groups))
+        for cell, group, records in zip(cells, groups, timed, strict=True):
+            layers = next((str(len(each[0])) for each in group.first.layer_weights.values()), "")
+            known = {key: f"{value:,}" for record in group.records for key, value in record.bilm.items()
+                     if value and key in ("parameters", "token_bytes")}  # fmt: skip
+            sizes = known.get("parameters", ""), layers, known.get("token_bytes", "")
+            time, memory = in_time(typical(records)), group.mean_of("peak_memory_mib", "{:,.0f} MiB")
+            costs.append((pages.title(cell.task), cell.column, *sizes, time, memory))
     return [
         Section(f"{title}: gains", GAINS_NOTE, GAINS, gains, unfair),
         Section(f"{title}: weights of the layers", WEIGHTS_NOTE, *weights(content)),
