@@ -91,6 +91,11 @@ def test_character_ids_are_bytes_between_marks(token, length):
     assert ids.tolist() == [259, *(byte + 1 for byte in code), 260, *[261] * padding]
 
 
+def test_character_ids_of_marks():
+    assert character_table(["<S>"], 5)[0].tolist() == [259, 257, 260, 261, 261]
+    assert character_table(["</S>"], 5)[0].tolist() == [259, 258, 260, 261, 261]
+
+
 # What a sentence's vectors depend on: the sentence
 
 

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from elmo_bench.nn.char_cnn import CharCNN
+from elmo_bench.nn.encoders import BiLSTM
 from elmo_bench.nn.feedforward import VariationalDropout
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.batching import pad
@@ -87,6 +88,12 @@ def test_repeated_words_of_all_lengths_are_encoded_as_if_each_were_alone(dropout
         out = way()
         results.append([out, *torch.autograd.grad((out * weight).sum(), list(cnn.parameters()))])
     torch.testing.assert_close(*results)
+
+
+def test_bilstm_is_zero_at_padding():
+    """What it is at words, the equations of SNLI and SST-5 say."""
+    text = embedded(5, 2, 1, size=4)
+    assert not BiLSTM(4, 3)(text.x, text.mask)[~text.mask].any()
 
 
 def test_variational_dropout_drops_the_same_features_at_every_step():
